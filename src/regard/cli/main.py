@@ -1,0 +1,61 @@
+"""`regard`: the commands there are, each parsed in a file of its own. Torch is imported only once a command runs."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from regard.cli import check, demo, score, train, translate
+from regard.errors import RegardError
+
+COMMANDS = (demo, train, translate, score, check)
+
+EPILOG = """examples:
+  regard demo                                        train and translate in three minutes, no data needed
+  regard train my.en my.fr --to runs/mine            learn to translate your own sentence pairs
+  regard translate runs/mine "A sentence."           translate one sentence
+  regard score runs/mine test.en test.fr             BLEU, chrF and TER with confidence intervals
+
+`regard COMMAND --help` explains each command."""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    top = argparse.ArgumentParser(
+        prog="regard",
+        description="Sequence models you can train, see and serve.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = top.add_subparsers(metavar="COMMAND", required=True, title="commands")
+    for command in COMMANDS:
+        command.add_parser(commands)
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; its exit code."""
+    options = parser().parse_args(arguments)
+    try:
+        code: int = options.run(options)
+        sys.stdout.flush()
+        return code
+    except RegardError as error:
+        print(f"regard: {' '.join(str(error).split())}", file=sys.stderr)
+        return error.code
+    except BrokenPipeError:
+        # Whoever read our output has closed it; that is no fault, but Python would complain once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        print("regard: interrupted", file=sys.stderr)
+        return 130
+    except MemoryError:
+        advice = "Use a smaller batch (train.batch_tokens, --batch-tokens) or a smaller --size."
+        print(f"regard: not enough memory. {advice}", file=sys.stderr)
+        return 71
+
+
+def run() -> None:
+    """The console script."""
+    sys.exit(main())

@@ -1,0 +1,111 @@
+"""Options that several commands share, and settings from recipe, `--set` and options, in that order of strength."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from regard.config import (
+    MODEL_CONFIGS,
+    SIZES,
+    Config,
+    DecodeConfig,
+    TextConfig,
+    TrainConfig,
+    describe,
+    merge,
+    parse_set,
+    read,
+    read_recipe,
+)
+
+Subparsers = Any  # argparse does not name the type of what add_subparsers returns
+
+
+def add_command(commands: Subparsers, name: str, summary: str, examples: str) -> argparse.ArgumentParser:
+    """A command with a one-line summary and worked examples."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=summary,
+        description=summary[0].upper() + summary[1:] + ".",
+        epilog="examples:\n" + examples,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    return parser
+
+
+def add_training_options(parser: argparse.ArgumentParser) -> None:
+    """Options that end up as settings of a run."""
+    group = parser.add_argument_group("settings")
+    group.add_argument("--model", metavar="NAME", help=f"which model: {', '.join(MODEL_CONFIGS)}")
+    sizes = dict.fromkeys(size for table in SIZES.values() for size in table)
+    group.add_argument("--size", metavar="SIZE", help=f"how large: {', '.join(sizes)} (default tiny)")
+    group.add_argument("--recipe", metavar="FILE", type=Path, help="settings from a TOML file, such as recipes/*.toml")
+    group.add_argument(
+        "--set", metavar="KEY=VALUE", action="append", default=[], help="one setting, e.g. train.rate=0.003; repeatable"
+    )
+    group.add_argument("--steps", type=int, metavar="N", help="updates at most (train.steps)")
+    group.add_argument("--max-minutes", type=float, metavar="M", help="minutes at most (train.max_minutes)")
+    group.add_argument("--seed", type=int, metavar="N", help="same seed, same model (train.seed)")
+    group.add_argument("--threads", type=int, metavar="N", help="processor threads (train.threads)")
+    group.add_argument("--device", metavar="NAME", help="auto, cpu, cuda, cuda:N or mps (train.device)")
+    group.add_argument("--columns", metavar="A,B", help="columns or keys of source and target (text.columns)")
+
+
+def training_settings(options: argparse.Namespace) -> Config:
+    """Recipe first, then `--set`, then the options of their own."""
+    named = {
+        "model": {"name": options.model, "size": options.size},
+        "train": {
+            "steps": options.steps,
+            "max_minutes": options.max_minutes,
+            "seed": options.seed,
+            "threads": options.threads,
+            "device": options.device,
+        },
+        "text": {"columns": options.columns},
+    }
+    given = {s: {k: v for k, v in table.items() if v is not None} for s, table in named.items()}
+    recipe = read_recipe(options.recipe) if options.recipe else {}
+    return read(merge(recipe, parse_set(options.set), given))
+
+
+class ShowSettings(argparse.Action):
+    """`--settings`: print every setting with its default and meaning, then leave."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        sections: list[tuple[str, type]] = [("text", TextConfig), ("train", TrainConfig), ("decode", DecodeConfig)]
+        sections += [("model", kind) for kind in MODEL_CONFIGS.values()]
+        for section, kind in sections:
+            print(f"[{section}]  {kind.__doc__}")
+            for name, default, meaning in describe(kind):
+                print(f"  {section + '.' + name:28} {default!s:14} {meaning}")
+            print()
+        parser.exit()
+
+
+def add_decode_options(parser: argparse.ArgumentParser) -> None:
+    """Options that override how the model writes."""
+    group = parser.add_argument_group("search")
+    group.add_argument("--beam", type=int, metavar="N", help="hypotheses kept at each step; 1 = greedy (default 4)")
+    group.add_argument(
+        "--length-penalty", type=float, metavar="A", help="how far long sentences are forgiven (default 0.6)"
+    )
+    group.add_argument("--coverage-penalty", type=float, metavar="B", help="cost of leaving source words unattended")
+    group.add_argument("--sample", action="store_true", default=None, help="draw words at random instead of searching")
+    group.add_argument("--temperature", type=float, metavar="T", help="sampling: below 1 bolder, above 1 more even")
+    group.add_argument("--top-k", type=int, metavar="K", help="sampling: only among the K likeliest words")
+    group.add_argument("--top-p", type=float, metavar="P", help="sampling: only among the likeliest with mass P")
+    group.add_argument("--seed", type=int, metavar="N", help="sampling: same seed, same text")
+    group.add_argument("--no-repeat", type=int, metavar="N", help="never write the same N words twice in a sentence")
+    group.add_argument("--min-length", type=int, metavar="N", help="tokens at least")
+    group.add_argument("--max-length", type=int, metavar="N", help="tokens at most")
+    group.add_argument("--batch-tokens", type=int, metavar="N", help="tokens translated together; changes speed only")
+    machine = parser.add_argument_group("machine")
+    machine.add_argument("--device", default="auto", metavar="NAME", help="auto, cpu, cuda, cuda:N or mps")
+    machine.add_argument("--threads", type=int, default=0, metavar="N", help="processor threads")
+
+
+def decode_settings(options: argparse.Namespace) -> dict[str, Any]:
+    """The search options that were given."""
+    names = (name for name, _, _ in describe(DecodeConfig))
+    return {name: value for name in names if (value := getattr(options, name, None)) is not None}

@@ -1,0 +1,128 @@
+"""The rules of writing: which words may come next, and how a finished text is scored. Shared by every search.
+
+Shape letters, besides those of the models: R rows of a search (sentences x beams, or x samples) · P prefix positions.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from regard.config import DecodeConfig
+from regard.errors import TrainingError
+from regard.models.interface import Source
+from regard.text.tokenizer import BEGIN, END, PAD, SPECIALS, UNKNOWN
+
+# Tokens a text may have beyond its source's, if no limit is set (Vaswani et al. 2017, section 6.1).
+_ROOM = 50
+
+
+class Hypothesis(NamedTuple):
+    """One text that a search wrote."""
+
+    ids: list[int]
+    """Without begin and end."""
+    score: float
+    """What searches compare: the log-probability, normalised for length."""
+    log_probability: float
+    """Natural logarithm of the model's own probability of these ids and the end."""
+
+
+def length_penalty(length: int, alpha: float) -> float:
+    """What a log-probability is divided by (Wu et al. 2016, eq. 14); `length` counts the end token.
+
+    >>> length_penalty(13, alpha=1.0)
+    3.0
+    """
+    return float(((5 + length) / 6) ** alpha)
+
+
+def log_probabilities(logits_RV: Tensor) -> Tensor:
+    """Logits -> log-probabilities, in full precision."""
+    scores_RV = logits_RV.float().log_softmax(-1)
+    # One bad logit spoils its whole row in the softmax, so that one column shows it.
+    if bool(scores_RV[:, END].isnan().any()):
+        raise TrainingError(
+            "The model's word scores are not numbers (NaN), so nothing can be written: its training has diverged, or "
+            "its weights are damaged. Use an earlier checkpoint, or train again with a lower train.rate."
+        )
+    return scores_RV
+
+
+class Rules:
+    """What each sentence of a batch may write next. A pure function of settings, source and prefix; nobody's model.
+
+    A text has at least `min_length` and at most `max_length` tokens, the end not counted. A prefix stands above
+    all other rules: it is written as given, and the limit grows to hold it.
+    """
+
+    def __init__(self, config: DecodeConfig, source: Source, prefixes: Sequence[Sequence[int]] = ()) -> None:
+        device = source.lengths_B.device
+        B = len(source.lengths_B)
+        assert len(prefixes) in (0, B), "a prefix for every sentence, or none"
+        lengths = [len(prefix) for prefix in prefixes] or [0] * B
+        self._min_length = config.min_length
+        self._no_repeat = config.no_repeat
+        self._prefix_length_B = torch.tensor(lengths, device=device)
+        self._prefix_BP = torch.full((B, max(lengths, default=0)), PAD, device=device)
+        for row, prefix in enumerate(prefixes):
+            self._prefix_BP[row, : len(prefix)] = torch.tensor(list(prefix), device=device, dtype=torch.long)
+        # The source ends with an end token, which is not counted.
+        limit_B = source.lengths_B - 1 + _ROOM
+        if config.max_length:
+            limit_B = torch.full_like(limit_B, config.max_length)
+        self.limit_B = torch.maximum(limit_B, self._prefix_length_B).clamp(min=config.min_length)
+        """Tokens each sentence may have, the end not counted."""
+
+    def forbid_(self, scores_RV: Tensor, written_RT: Tensor, sentence_R: Tensor) -> Tensor:
+        """Set to -inf, in place, the words a row may not write next; every row keeps at least one.
+
+        In place and by columns, because the scores are the largest tensor of a search: a mask of their size, and a
+        copy without what it hides, would take as long as the softmax.
+        """
+        length = written_RT.shape[1]
+        end_R = scores_RV[:, END].clone()
+        forced_R = length < self._prefix_length_B[sentence_R]
+        forced_word_X = self._prefix_BP[sentence_R[forced_R], length] if bool(forced_R.any()) else None
+        forced_score_X = scores_RV[forced_R, forced_word_X].clone() if forced_word_X is not None else None
+
+        self._forbid_words_(scores_RV, written_RT, end_R)
+        full_R = self.limit_B[sentence_R] <= length
+        if bool(full_R.any()):
+            scores_RV[full_R] = -math.inf
+            scores_RV[full_R, END] = end_R[full_R]
+        if forced_word_X is not None and forced_score_X is not None:
+            scores_RV[forced_R] = -math.inf
+            scores_RV[forced_R, forced_word_X] = forced_score_X
+        return scores_RV
+
+    def _forbid_words_(self, scores_RV: Tensor, written_RT: Tensor, end_R: Tensor) -> None:
+        length = written_RT.shape[1]
+        if self._no_repeat:
+            _forbid_repeats_(scores_RV, written_RT, self._no_repeat)
+        unknown_R = scores_RV[:, UNKNOWN].clone()
+        for word in (PAD, UNKNOWN, BEGIN):
+            scores_RV[:, word] = -math.inf
+        if length < self._min_length:
+            scores_RV[:, END] = -math.inf
+        # Only when as many words have been written as there are can none be left; looking would cost time.
+        if scores_RV.shape[1] - len(SPECIALS) <= (length if self._no_repeat else 0):
+            # Nobody likes to read an unknown word, so it is the last resort; to end too early is the very last.
+            stuck_R = scores_RV.amax(1) == -math.inf
+            scores_RV[stuck_R, UNKNOWN] = unknown_R[stuck_R]
+            stuck_R &= unknown_R == -math.inf
+            scores_RV[stuck_R, END] = end_R[stuck_R]
+
+
+def _forbid_repeats_(scores_RV: Tensor, written_RT: Tensor, n: int) -> None:
+    """Forbid each word that would complete n words the row has already written."""
+    T = written_RT.shape[1]
+    if n > T:
+        return
+    windows_RXN = written_RT.unfold(1, n, 1)  # every n words in a row, X of them
+    latest_RN = written_RT[:, T - n + 1 :]
+    same_RX = (windows_RXN[:, :, :-1] == latest_RN[:, None]).all(-1)
+    row_Y, window_Y = same_RX.nonzero(as_tuple=True)
+    scores_RV[row_Y, windows_RXN[row_Y, window_Y, -1]] = -math.inf

@@ -1,0 +1,54 @@
+"""What can go wrong for a user, as one tree.
+
+RegardError            every message a user can cause; the command line prints it on one line and exits with `code`
+├── ConfigError        a setting that does not exist or cannot be
+├── DataError          text that cannot be read or used
+├── FolderError        a model folder or checkpoint that is missing, damaged or does not fit
+├── BusyError          another process is training in this folder
+├── TrainingError      training cannot go on: a loss that is not a number
+└── StorageError       the disk is full or will not be written
+
+A message says what is wrong, with which value, and what to do next.
+"""
+
+
+class RegardError(Exception):
+    """A mistake a user can mend; never a fault in Regard."""
+
+    code = 1
+
+
+class ConfigError(RegardError):
+    """A setting that does not exist or cannot be."""
+
+    code = 2
+
+
+class DataError(RegardError):
+    """Text that cannot be read or used."""
+
+    code = 65
+
+
+class FolderError(RegardError):
+    """A model folder or checkpoint that is missing, damaged or does not fit."""
+
+    code = 66
+
+
+class BusyError(RegardError):
+    """Another process is training in this folder."""
+
+    code = 75
+
+
+class TrainingError(RegardError):
+    """Training cannot go on."""
+
+    code = 70
+
+
+class StorageError(RegardError):
+    """The disk is full or will not be written."""
+
+    code = 74

@@ -1,0 +1,71 @@
+"""How a model is told the order of words: absolute positions added to embeddings, or relative ones inside attention."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from regard.errors import DataError
+
+
+def sinusoids(length: int, width: int) -> Tensor:
+    """Vaswani et al. 2017, section 3.5: sines in the even columns, cosines in the odd ones, as (length, width)."""
+    position_T1 = torch.arange(length, dtype=torch.float32)[:, None]
+    frequency = torch.exp(torch.arange(0, width, 2, dtype=torch.float32) * (-math.log(10_000.0) / width))
+    return torch.stack([(position_T1 * frequency).sin(), (position_T1 * frequency).cos()], dim=-1).flatten(1)
+
+
+class Sinusoidal(nn.Module):
+    """Fixed waves; any length."""
+
+    table: Tensor
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.register_buffer("table", sinusoids(256, width), persistent=False)
+
+    def forward(self, first: int, last: int) -> Tensor:
+        """Vectors of positions first .. last - 1."""
+        if last > len(self.table):
+            with torch.inference_mode(False):  # the table outlives a translation made in the middle of training
+                self.table = sinusoids(2 * last, self.table.shape[1]).to(self.table)
+        return self.table[first:last]
+
+
+class Learned(nn.Module):
+    """One learned vector for each position, up to a longest sentence."""
+
+    def __init__(self, width: int, longest: int) -> None:
+        super().__init__()
+        self.table = nn.Embedding(longest, width)
+
+    def forward(self, first: int, last: int) -> Tensor:
+        """Vectors of positions first .. last - 1."""
+        if last > self.table.num_embeddings:
+            raise DataError(
+                f"A sentence of {last} tokens is longer than the {self.table.num_embeddings} positions this model "
+                "learned. Split the sentence, or train with a larger model.longest or model.positions=sinusoidal."
+            )
+        return self.table.weight[first:last]
+
+
+class Relative(nn.Module):
+    """Shaw et al. 2018: a learned vector for each distance between two words, clipped at a span.
+
+    It joins the keys, shared by all heads; the paper's second table, which joins the values, is left out, since the
+    paper found that it adds nothing.
+    """
+
+    def __init__(self, head_width: int, span: int) -> None:
+        super().__init__()
+        self.span = span
+        self.table = nn.Embedding(2 * span + 1, head_width)
+
+    def forward(self, query_BHQD: Tensor, keys: int) -> Tensor:
+        """What each query's score for each key gains by their distance: (B, H, Q, K). The last query is the last key."""
+        queries = query_BHQD.shape[2]
+        position_K = torch.arange(keys, device=query_BHQD.device)
+        distance_QK = position_K[None, :] - position_K[keys - queries :, None]
+        index_QK = distance_QK.clamp(-self.span, self.span) + self.span
+        by_distance = query_BHQD @ self.table.weight.T
+        return by_distance.gather(-1, index_QK.expand(*by_distance.shape[:2], queries, keys))

@@ -1,0 +1,67 @@
+"""Several sentence pairs side by side: ids, padded at the end to the longest."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regard.text.tokenizer import BEGIN, END, PAD
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """A batch for training: each source ends with END; each target begins with BEGIN and ends with END."""
+
+    source_BS: Tensor
+    source_lengths_B: Tensor
+    target_BT: Tensor
+    target_lengths_B: Tensor
+    numbers: list[int]
+    """Which pairs of the corpus these are, so that a message can name them."""
+
+    @property
+    def tokens(self) -> int:
+        """Words to predict: all of the target but BEGIN, padding not counted."""
+        return int(self.target_lengths_B.sum()) - len(self.numbers)
+
+    @property
+    def places(self) -> int:
+        """Places in both tensors, padding counted."""
+        return self.source_BS.numel() + self.target_BT.numel()
+
+    @property
+    def padding(self) -> int:
+        """Places that hold no word."""
+        return self.places - int(self.source_lengths_B.sum()) - int(self.target_lengths_B.sum())
+
+    def to(self, device: torch.device) -> "Pairs":
+        """The same batch on another device."""
+        return replace(
+            self,
+            source_BS=self.source_BS.to(device),
+            source_lengths_B=self.source_lengths_B.to(device),
+            target_BT=self.target_BT.to(device),
+            target_lengths_B=self.target_lengths_B.to(device),
+        )
+
+
+def pad(rows: Sequence[Sequence[int] | np.ndarray], *, begin: bool = False) -> tuple[Tensor, Tensor]:
+    """Rows of ids -> (ids, lengths), each row closed by END and, if asked, opened by BEGIN."""
+    opening = int(begin)
+    lengths = np.array([len(row) + opening + 1 for row in rows])
+    ids = np.full((len(rows), int(lengths.max())), PAD, dtype=np.int64)
+    for i, row in enumerate(rows):
+        if begin:
+            ids[i, 0] = BEGIN
+        ids[i, opening : opening + len(row)] = row
+        ids[i, lengths[i] - 1] = END
+    return torch.from_numpy(ids), torch.from_numpy(lengths)
+
+
+def make_pairs(
+    sources: Sequence[Sequence[int] | np.ndarray], targets: Sequence[Sequence[int] | np.ndarray], numbers: list[int]
+) -> Pairs:
+    """A batch from ids without begin and end."""
+    return Pairs(*pad(sources), *pad(targets, begin=True), numbers)

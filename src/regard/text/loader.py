@@ -1,0 +1,98 @@
+"""Batches of like lengths, in an order that depends only on (seed, epoch); any position can be taken up again."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from regard.text.batch import Pairs, make_pairs
+from regard.text.shards import Shards
+from regard.text.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which pairs stand in which batch of one epoch."""
+
+    order: npt.NDArray[np.int64]
+    """Numbers of all pairs, batch after batch."""
+    bounds: npt.NDArray[np.int64]
+    """Batch i holds order[bounds[i, 0] : bounds[i, 1]]."""
+
+    def __len__(self) -> int:
+        return len(self.bounds)
+
+    def numbers(self, batch: int) -> npt.NDArray[np.int64]:
+        """The pairs of one batch."""
+        return self.order[self.bounds[batch, 0] : self.bounds[batch, 1]]
+
+
+def plan(
+    source_lengths: npt.NDArray[Any], target_lengths: npt.NDArray[Any], batch_tokens: int, seed: int, epoch: int
+) -> Plan:
+    """Shuffle, sort by length keeping the shuffle among equals, cut into batches, shuffle the batches.
+
+    A batch holds as many pairs as fit into `batch_tokens` on its longer side, padding counted; at least one.
+    """
+    random = np.random.Generator(np.random.PCG64([seed, epoch]))
+    longer = np.maximum(source_lengths, target_lengths)
+    order = random.permutation(len(longer))
+    order = order[np.lexsort((source_lengths[order], target_lengths[order], longer[order]))]
+    tokens = longer[order] + 1
+    bounds, start = [], 0
+    while start < len(order):
+        # The longest pair comes last, so a batch of n pairs takes n times its last pair's tokens.
+        most = max(1, batch_tokens // int(tokens[start]))
+        sizes = np.arange(1, min(most, len(order) - start) + 1)
+        fits = sizes * tokens[start : start + len(sizes)] <= batch_tokens
+        size = int(sizes[fits][-1]) if fits.any() else 1
+        bounds.append((start, start + size))
+        start += size
+    return Plan(order, random.permutation(np.array(bounds, dtype=np.int64).reshape(-1, 2)))
+
+
+class Loader:
+    """Batches of a tokenised corpus, epoch by epoch."""
+
+    def __init__(self, shards: Shards, batch_tokens: int, seed: int) -> None:
+        self.shards = shards
+        self.batch_tokens = batch_tokens
+        self.seed = seed
+        self._sampler: tuple[Tokenizer, float] | None = None
+
+    def sample_subwords(self, tokenizer: Tokenizer, amount: float) -> None:
+        """From now on cut each sentence anew each time it is read."""
+        self._sampler = (tokenizer, amount)
+
+    def plan(self, epoch: int) -> Plan:
+        """The batches of an epoch."""
+        return plan(self.shards.source_lengths, self.shards.target_lengths, self.batch_tokens, self.seed, epoch)
+
+    def batches(self, epoch: int, first: int = 0) -> Iterator[Pairs]:
+        """An epoch's batches from number `first` on."""
+        planned = self.plan(epoch)
+        for batch in range(first, len(planned)):
+            seed = np.random.SeedSequence([self.seed, epoch, batch]).generate_state(1)[0]
+            yield self._read(planned.numbers(batch), int(seed))
+
+    def padding_share(self, epoch: int) -> float:
+        """What share of all places an epoch's batches waste."""
+        planned = self.plan(epoch)
+        places = words = 0
+        for batch in range(len(planned)):
+            numbers = planned.numbers(batch)
+            for lengths in (self.shards.source_lengths[numbers] + 1, self.shards.target_lengths[numbers] + 2):
+                places += len(numbers) * int(lengths.max())
+                words += int(lengths.sum())
+        return 1 - words / places if places else 0.0
+
+    def _read(self, numbers: npt.NDArray[np.int64], seed: int) -> Pairs:
+        if self._sampler is not None:
+            tokenizer, amount = self._sampler
+            texts = [self.shards.text(int(n)) for n in numbers]
+            ids = tokenizer.sample([side for pair in texts for side in pair], amount, seed)
+            return make_pairs(ids[0::2], ids[1::2], numbers.tolist())
+        pairs = [self.shards.ids(int(n)) for n in numbers]
+        return make_pairs([source for source, _ in pairs], [target for _, target in pairs], numbers.tolist())

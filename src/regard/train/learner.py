@@ -1,0 +1,111 @@
+"""One update: loss, gradient, clip, Adam. Everything that a step changes lives here, and is saved from here."""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.utils import clip_grad_norm_
+
+from regard.config import TrainConfig
+from regard.errors import TrainingError
+from regard.models.interface import Writer
+from regard.text.batch import Pairs
+from regard.train.loss import total_loss
+from regard.train.optim import MovingAverage, adam, optimizer_tensors, restore_optimizer, set_rate
+
+
+@dataclass(frozen=True)
+class Update:
+    """What one update did."""
+
+    loss: float
+    """Summed over tokens."""
+    tokens: int
+    gradient: float
+    """Length of the gradient of the mean loss, before clipping."""
+
+
+class NotFiniteError(TrainingError):
+    """A loss or gradient that is not a number; raised before the weights are touched."""
+
+
+class Learner:
+    """A model and what it needs to learn."""
+
+    def __init__(self, model: Writer, config: TrainConfig, device: torch.device, precision: torch.dtype) -> None:
+        self.model = model.to(device)
+        self.config = config
+        self.device = device
+        self.precision = precision
+        self.optimizer = adam(self.model, config)
+        self.average = MovingAverage(self.model, config.ema) if config.ema else None
+
+    def update(self, batches: list[Pairs], step: int, rate: float) -> Update:
+        """Learn from these batches together. Randomness (dropout) is a function of (seed, step) alone."""
+        self.model.train()
+        torch.manual_seed(int(np.random.SeedSequence([self.config.seed, step]).generate_state(1)[0]))
+        tokens = sum(batch.tokens for batch in batches)
+        loss = 0.0
+        for batch in batches:
+            with self.computing():
+                total = total_loss(self.model, batch.to(self.device), self.config.smoothing)
+            (total / tokens).backward()  # type: ignore[no-untyped-call]
+            loss += float(total.detach())
+        gradient = float(clip_grad_norm_(self.model.parameters(), self.config.clip or math.inf))
+        if not math.isfinite(loss) or not math.isfinite(gradient):
+            self.optimizer.zero_grad()
+            raise NotFiniteError(f"loss {loss / tokens:g}, gradient {gradient:g}")
+        set_rate(self.optimizer, rate)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        if self.average:
+            self.average.update(self.model, step)
+        return Update(loss, tokens, gradient)
+
+    @contextmanager
+    def computing(self) -> Iterator[None]:
+        """Matrix products in the precision chosen for this device."""
+        with torch.autocast(self.device.type, self.precision, enabled=self.precision != torch.float32):
+            yield
+
+    @contextmanager
+    def averaged(self) -> Iterator[Writer]:
+        """The model with its moving average in place of its weights, if there is one."""
+        if self.average is None:
+            yield self.model
+            return
+        own = {name: p.detach().clone() for name, p in self.model.named_parameters()}
+        try:
+            self._put(self.average.weights)
+            yield self.model
+        finally:
+            self._put(own)
+
+    def best_weights(self) -> dict[str, Tensor]:
+        """The weights to translate with: the moving average if there is one."""
+        return self.average.weights if self.average else dict(self.model.named_parameters())
+
+    def training_tensors(self) -> dict[str, Tensor]:
+        """What is needed besides `best_weights` to go on training."""
+        tensors = optimizer_tensors(self.optimizer, self.model)
+        if self.average:
+            tensors |= {f"weights.{name}": p for name, p in self.model.named_parameters()}
+        return tensors
+
+    def restore(self, weights: dict[str, Tensor], training: dict[str, Tensor]) -> None:
+        """Put back what `best_weights` and `training_tensors` gave."""
+        if self.average:
+            for name, tensor in weights.items():
+                self.average.weights[name].copy_(tensor)
+            weights = {name: training[f"weights.{name}"] for name in weights}
+        self._put(weights)
+        restore_optimizer(self.optimizer, self.model, training)
+
+    def _put(self, weights: dict[str, Tensor]) -> None:
+        with torch.no_grad():
+            for name, parameter in self.model.named_parameters():
+                parameter.copy_(weights[name])

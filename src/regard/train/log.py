@@ -1,0 +1,52 @@
+"""log.jsonl: one JSON object a line. Fields that depend on the clock end a line, so that the rest can be compared.
+
+Training lines have step, epoch, loss (per target token, smoothed), rate, gradient, tokens (seen so far) and padding;
+validation lines have step and valid_loss, valid_perplexity, valid_bleu, valid_chrf. CLOCK fields may differ between
+two runs that are otherwise the same.
+"""
+
+import json
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from regard import storage
+
+CLOCK = ("tokens_per_second", "seconds")
+
+
+class Log:
+    """Appends lines; can be cut back to where a checkpoint left it."""
+
+    def __init__(self, path: Path, size: int) -> None:
+        """Open the log as it was when it had `size` bytes: lines written after that are written again."""
+        self._path = path
+        with storage.explained(path):
+            self._file = open(path, "ab")  # noqa: SIM115 (open as long as training runs)
+            self._file.truncate(min(size, self._file.tell()))
+            self._file.seek(0, os.SEEK_END)
+
+    def write(self, **fields: Any) -> None:
+        """One more line."""
+        with storage.explained(self._path):
+            self._file.write(json.dumps(fields, ensure_ascii=False).encode() + b"\n")
+            self._file.flush()
+
+    def sync(self) -> int:
+        """Make sure that all lines are on the disk; the log's size in bytes."""
+        with storage.explained(self._path):
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        return self._file.tell()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self._file.close()
+
+
+def read_log(path: Path) -> list[dict[str, Any]]:
+    """All lines of a log."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]

@@ -1,0 +1,233 @@
+"""The training loop."""
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from regard import checkpoint
+from regard.config import TrainConfig
+from regard.errors import TrainingError
+from regard.models.interface import Writer
+from regard.text.batch import Pairs
+from regard.text.loader import Loader
+from regard.text.pair import Pair
+from regard.train.learner import Learner, NotFiniteError, Update
+from regard.train.log import Log
+from regard.train.optim import rate_at
+
+
+@dataclass(frozen=True)
+class Validation:
+    """How good the model is on text it does not learn from."""
+
+    loss: float
+    """Per token, without smoothing."""
+    bleu: float
+    chrf: float
+    samples: list[tuple[Pair, str]] = field(default_factory=list)
+    """Some pairs, and what the model wrote."""
+
+    @property
+    def perplexity(self) -> float:
+        """How many words the model hesitates between, on average."""
+        return math.exp(min(self.loss, 700.0))
+
+    def better_than(self, other: float | None, metric: str) -> bool:
+        """Whether this is an improvement on an earlier value of the metric."""
+        if other is None:
+            return True
+        return self.loss < other if metric == "loss" else getattr(self, metric) > other
+
+
+@dataclass
+class TrainState:
+    """Where training stands; saved with every checkpoint."""
+
+    step: int = 0
+    epoch: int = 0
+    batch: int = 0
+    """The next batch to be read within the epoch."""
+    tokens: int = 0
+    seconds: float = 0.0
+    best: float | None = None
+    best_step: int = 0
+    validated_step: int = 0
+    stale: int = 0
+    """Validations since the best one."""
+    lowered: float = 1.0
+    """What a plateau has multiplied the rate by."""
+    plateau_stale: int = 0
+    window: dict[str, float] = field(default_factory=dict)
+    """Sums since the last line of the log."""
+    log_bytes: int = 0
+
+    def ended(self, config: TrainConfig) -> str | None:
+        """Why training is over, if it is."""
+        if self.step >= config.steps:
+            return f"{config.steps:,} steps done (train.steps)"
+        if config.max_minutes and self.seconds >= 60 * config.max_minutes:
+            return f"{config.max_minutes:g} minutes used (train.max_minutes)"
+        if config.patience and self.stale >= config.patience:
+            return f"no better validation for {self.stale} times (train.patience)"
+        return None
+
+
+class Display:
+    """What a person sees of the training; this one shows nothing."""
+
+    def note(self, text: str) -> None:
+        """Something worth knowing."""
+
+    def training(self, state: TrainState, line: dict[str, Any]) -> None:
+        """A line of the log."""
+
+    def validation(self, state: TrainState, validation: Validation, *, best: bool) -> None:
+        """A validation."""
+
+
+@dataclass
+class Loop:
+    """Everything training works with."""
+
+    learner: Learner
+    loader: Loader
+    config: TrainConfig
+    width: int
+    checkpoints: Path
+    log: Log
+    display: Display
+    validate: Callable[[Writer], Validation]
+    keep_best: Callable[[Learner], None]
+    stop: Callable[[], bool] = lambda: False
+    state: TrainState = field(default_factory=TrainState)
+
+    def run(self) -> str | None:
+        """Train until the end, and say why it ended; None if it was stopped before, at a step that is saved."""
+        state, config = self.state, self.config
+        self._clock = time.monotonic() - state.seconds
+        self._saved = (state.step, time.monotonic())
+        reason = state.ended(config)
+        batches = self._batches()
+        while reason is None and not self.stop():
+            update = self._step([next(batches) for _ in range(config.accumulate)])
+            self._note(update)
+            if state.step % config.validate_steps == 0:
+                self._validate()
+            reason = state.ended(config)
+            if self._checkpoint_due():
+                self.save()
+        if reason and state.validated_step != state.step:
+            self._validate()
+        self.save()
+        return reason
+
+    def save(self) -> None:
+        """Checkpoint the present step, unless it is saved already."""
+        state = self.state
+        if state.step == self._saved[0]:
+            return
+        state.log_bytes = self.log.sync()
+        learner = self.learner
+        checkpoint.save(self.checkpoints, state.step, learner.best_weights(), learner.training_tensors(), asdict(state))
+        checkpoint.prune(self.checkpoints, self.config.keep, self.config.checkpoint_steps)
+        self._saved = (state.step, time.monotonic())
+
+    def _batches(self) -> Iterator[Pairs]:
+        """Batches from where the state stands, epoch after epoch; the state follows."""
+        state = self.state
+        while True:
+            for batch in self.loader.batches(state.epoch, state.batch):
+                state.batch += 1
+                yield batch
+            state.epoch, state.batch = state.epoch + 1, 0
+
+    def _step(self, batches: list[Pairs]) -> Update:
+        state, config = self.state, self.config
+        self._rate = rate_at(state.step + 1, config, self.width, state.lowered)
+        try:
+            update = self.learner.update(batches, state.step + 1, self._rate)
+        except NotFiniteError as error:
+            lines = sorted(int(self.loader.shards.lines[n]) for batch in batches for n in batch.numbers)
+            shown = ", ".join(map(str, lines[:8])) + (f" and {len(lines) - 8} more" if len(lines) > 8 else "")
+            raise TrainingError(
+                f"Step {state.step + 1} was not made, because its numbers are not finite ({error}); the weights are "
+                f"untouched. Its batch was lines {shown} of the training text. Lower train.rate (it was "
+                f"{self._rate:.2g}) or set train.clip, with --override, and run the command again."
+            ) from None
+        state.step += 1
+        state.tokens += update.tokens
+        state.seconds = time.monotonic() - self._clock
+        window = state.window
+        window["padding"] = window.get("padding", 0) + sum(batch.padding for batch in batches)
+        window["places"] = window.get("places", 0) + sum(batch.places for batch in batches)
+        return update
+
+    def _note(self, update: Update) -> None:
+        """Add the update to the window, and write the window to the log when it is full."""
+        state, window = self.state, self.state.window
+        for name, value in (
+            ("loss", update.loss),
+            ("tokens", update.tokens),
+            ("gradient", update.gradient),
+            ("steps", 1),
+        ):
+            window[name] = window.get(name, 0) + value
+        if state.step % self.config.log_steps:
+            return
+        line = {
+            "step": state.step,
+            "epoch": state.epoch,
+            "loss": round(window["loss"] / window["tokens"], 6),
+            "rate": float(f"{self._rate:.6g}"),
+            "gradient": round(window["gradient"] / window["steps"], 6),
+            "tokens": state.tokens,
+            "padding": round(window["padding"] / window["places"], 4),
+            "tokens_per_second": round(window["tokens"] / max(1e-9, state.seconds - window.get("since", 0.0)), 1),
+            "seconds": round(state.seconds, 2),
+        }
+        self.log.write(**line)
+        self.display.training(state, line)
+        state.window = {"since": state.seconds}
+
+    def _validate(self) -> None:
+        state, config = self.state, self.config
+        before = time.monotonic()
+        with self.learner.averaged() as model:
+            validation = self.validate(model)
+        state.validated_step = state.step
+        best = validation.better_than(state.best, config.metric)
+        if best:
+            state.best, state.best_step, state.stale, state.plateau_stale = (
+                getattr(validation, config.metric),
+                state.step,
+                0,
+                0,
+            )
+            self.keep_best(self.learner)
+        else:
+            state.stale += 1
+            state.plateau_stale += 1
+            if state.plateau_stale >= config.plateau_patience:
+                state.lowered, state.plateau_stale = state.lowered * config.plateau_factor, 0
+        state.seconds = time.monotonic() - self._clock
+        # Validation is not training: the tokens of this window were not learned during it.
+        state.window["since"] = state.window.get("since", 0.0) + time.monotonic() - before
+        self.log.write(
+            step=state.step,
+            valid_loss=round(validation.loss, 6),
+            valid_perplexity=round(validation.perplexity, 4),
+            valid_bleu=round(validation.bleu, 3),
+            valid_chrf=round(validation.chrf, 3),
+            best=best,
+            seconds=round(state.seconds, 2),
+        )
+        self.display.validation(state, validation, best=best)
+
+    def _checkpoint_due(self) -> bool:
+        minutes = self.config.checkpoint_minutes
+        return self.state.step % self.config.checkpoint_steps == 0 or bool(
+            minutes and time.monotonic() - self._saved[1] >= 60 * minutes
+        )

@@ -1,0 +1,79 @@
+"""Adam, and the learning rate as a pure function of the step: plot it, test it."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from regard.config import TrainConfig
+
+
+def rate_at(step: int, config: TrainConfig, width: int, lowered: float = 1.0) -> float:
+    """The learning rate of a step, counted from 1; `lowered` is what a plateau has multiplied it by so far."""
+    peak = config.rate or (width * config.warm_up) ** -0.5
+    rising = min(1.0, step / config.warm_up)
+    past = max(step, config.warm_up)
+    falling = {
+        # Vaswani et al. 2017, equation 3, is this curve with the peak above.
+        "paper": math.sqrt(config.warm_up / past),
+        "inverse_sqrt": math.sqrt(config.warm_up / past),
+        "cosine": 0.5
+        * (1 + math.cos(math.pi * min(1.0, (past - config.warm_up) / max(1, config.steps - config.warm_up)))),
+        "plateau": lowered,
+        "constant": 1.0,
+    }
+    return peak * rising * falling[config.schedule]
+
+
+def adam(model: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
+    """Adam as in section 5.3 of the paper, in one fused pass over all weights."""
+    return torch.optim.AdamW(
+        model.parameters(),
+        lr=0.0,
+        betas=(config.beta1, config.beta2),
+        eps=config.epsilon,
+        weight_decay=config.weight_decay,
+        fused=True,
+    )
+
+
+def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    """The rate of the next update."""
+    for group in optimizer.param_groups:
+        group["lr"] = rate
+
+
+def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:
+    """All that Adam remembers, under names made of its own and the parameters'."""
+    return {
+        f"adam.{kind}.{name}": tensor
+        for name, parameter in model.named_parameters()
+        for kind, tensor in optimizer.state[parameter].items()
+    }
+
+
+def restore_optimizer(optimizer: torch.optim.Optimizer, model: nn.Module, tensors: dict[str, Tensor]) -> None:
+    """Put back what `optimizer_tensors` gave."""
+    state = {
+        number: {
+            kind: tensors[key]
+            for kind in ("step", "exp_avg", "exp_avg_sq")
+            if (key := f"adam.{kind}.{name}") in tensors
+        }
+        for number, (name, _) in enumerate(model.named_parameters())
+    }
+    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+
+
+class MovingAverage:
+    """An exponential moving average of the weights. It moves faster at first, while it has seen few steps."""
+
+    def __init__(self, model: nn.Module, decay: float) -> None:
+        self.decay = decay
+        self.weights = {name: p.detach().clone() for name, p in model.named_parameters()}
+
+    def update(self, model: nn.Module, step: int) -> None:
+        """Move towards the weights after `step`."""
+        decay = min(self.decay, (1 + step) / (10 + step))
+        with torch.no_grad():
+            torch._foreach_lerp_(list(self.weights.values()), list(model.parameters()), 1 - decay)

@@ -49,7 +49,11 @@ def refused(*names: str, columns: str = "") -> str:
     return message
 
 
-# --- what is read ---------------------------------------------------------------------------------------------------
+def lines(pattern: str, second: str = "") -> bytes:
+    """The pairs as JSON; a second pattern puts the target first, for the order of keys must not matter."""
+    last = second % PAIRS[1][::-1] if second else pattern % PAIRS[1]
+    return f"{pattern % PAIRS[0]}\n{last}\n".encode()
+
 
 TABLES = {
     "plain.tsv": (PLAIN, ""),
@@ -58,21 +62,13 @@ TABLES = {
     "headed.csv": (b'Tgt,id,SRC\n"Le chat dort.",1,The cat sleeps.\nLe chien mange.,2,The dog eats.\n', ""),
     "named.csv": (b"fr,en\nLe chat dort.,The cat sleeps.\nLe chien mange.,The dog eats.\n", "en, fr"),
     "numbered.csv": (b"a,b\nLe chat dort.,The cat sleeps.\nLe chien mange.,The dog eats.\n", "2,1"),
-    "plain.jsonl": (
-        b'{"source": "The cat sleeps.", "target": "Le chat dort."}\n{"tgt": 0, "target": "Le chien mange.", '
-        b'"source": "The dog eats."}\n',
-        "",
-    ),
+    "plain.jsonl": (lines('{"source": "%s", "target": "%s"}'), ""),
     "nested.jsonl": (
-        b'{"translation": {"en": "The cat sleeps.", "fr": "Le chat dort."}}\n'
-        b'{"translation": {"fr": "Le chien mange.", "en": "The dog eats."}}\n',
+        lines('{"translation": {"en": "%s", "fr": "%s"}}', '{"translation": {"fr": "%s", "en": "%s"}}'),
         "",
     ),
-    "chosen.jsonl": (
-        b'{"id": 1, "translation": {"fr": "Le chat dort.", "de": "", "en": "The cat sleeps."}}\n'
-        b'{"id": 2, "translation": {"fr": "Le chien mange.", "en": "The dog eats."}}\n',
-        "en,fr",
-    ),
+    "chosen.jsonl": (lines('{"id": 1, "en": "%s", "de": "", "fr": "%s"}'), "en,fr"),
+    "inner.jsonl": (lines('{"translation": {"de": "", "en": "%s", "fr": "%s"}}'), "en,fr"),
 }
 
 
@@ -121,13 +117,6 @@ def test_a_quoted_field_may_span_lines_and_is_known_by_the_first() -> None:
     write("a.csv", b'source,target\n"one\r\n""two""",un\nthree,trois\n')
     assert list(open_corpus(["a.csv"]).pairs()) == [(2, Pair('one "two"', "un")), (4, Pair("three", "trois"))]
 
-
-def test_key_order_cannot_swap_the_languages() -> None:
-    write("a.jsonl", b'{"translation": {"en": "a", "fr": "b"}}\n{"translation": {"fr": "d", "en": "c"}}\n')
-    assert texts(open_corpus(["a.jsonl"])) == [("a", "b"), ("c", "d")]
-
-
-# --- what is left out -----------------------------------------------------------------------------------------------
 
 SKIPPED = {
     "an empty side": (b"\t\n", Reason.EMPTY),
@@ -191,8 +180,7 @@ def test_a_bad_object_is_left_out_and_counted(line: bytes, reason: Reason) -> No
 def test_what_was_left_out_reads_as_one_sentence() -> None:
     write("train.en", b"one\n\n\nfour\n")
     write("train.fr", b"un\ndeux\ntrois\n" + LONG + b"\n")
-    corpus = open_corpus(["train.en", "train.fr"])
-    assert texts(corpus) == [("one", "un")]
+    assert texts(corpus := open_corpus(["train.en", "train.fr"])) == [("one", "un")]
     assert str(corpus.skipped) == (
         "left out 3 pairs: 2 with an empty side (first: train.en:2), 1 longer than 65,536 bytes (first: train.fr:4)"
     )
@@ -205,10 +193,7 @@ def test_a_line_of_exactly_the_limit_is_kept() -> None:
     assert [number for number, _ in open_corpus(["a", "b"]).pairs()] == [1]
 
 
-# --- what is refused ------------------------------------------------------------------------------------------------
-
 REFUSED = {
-    # name: content, what the message must say
     "empty.tsv": (b"", ["empty.tsv", "empty"]),
     "empty.tsv.gz": (b"", ["empty.tsv.gz", "empty"]),
     "blank.tsv": (b"\n\n\n", ["blank.tsv", "left out 3 pairs", "blank.tsv:1"]),
@@ -273,8 +258,7 @@ def test_unequal_files_are_refused_with_both_counts(one: int, other: int) -> Non
 
 def test_a_few_invalid_lines_do_not_condemn_a_file() -> None:
     corpus = open_corpus([write("a.tsv", b"caf\xe9\tx\n" * 10 + PLAIN * 45)])
-    assert len(texts(corpus)) == 90
-    assert corpus.skipped.counts == {Reason.ENCODING: 10}
+    assert len(texts(corpus)) == 90 and corpus.skipped.counts == {Reason.ENCODING: 10}
 
 
 @pytest.mark.parametrize(
@@ -300,7 +284,6 @@ def test_a_few_invalid_lines_do_not_condemn_a_file() -> None:
         (["x" * 300 + ".tsv"], "name"),
         ([""], "''"),
         (["builtin:en-fr/vaild"], "Did you mean builtin:en-fr/valid?"),
-        (["builtin:"], "Known: builtin:en-fr"),
     ],
 )
 def test_names_that_stand_for_no_corpus_are_refused(names: list[str], part: str) -> None:
@@ -323,7 +306,6 @@ def test_names_that_stand_for_no_corpus_are_refused(names: list[str], part: str)
         ("a.tsv", "1,9", "too few columns"),
         ("a.tsv", "1", "SOURCE,TARGET"),
         ("a.csv", "en,en", "SOURCE,TARGET"),
-        ("a.csv", "en,", "SOURCE,TARGET"),
     ],
 )
 def test_columns_that_are_not_there_are_refused(name: str, columns: str, part: str) -> None:
@@ -340,9 +322,6 @@ def test_a_file_without_permission_is_refused(monkeypatch: pytest.MonkeyPatch) -
     write("a.tsv", PLAIN)
     monkeypatch.setattr(Path, "open", closed)  # root may read anything, so a real mode would prove nothing
     assert refused("a.tsv").startswith("a.tsv cannot be read: Permission denied")
-
-
-# --- standard input -------------------------------------------------------------------------------------------------
 
 
 def test_standard_input_is_read_once_and_kept(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -374,9 +353,6 @@ def test_empty_standard_input_is_refused_and_not_kept(here: Path, monkeypatch: p
     assert not list(here.iterdir())
 
 
-# --- lines to translate ---------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", ["a.txt", "a.txt.gz", "-"])
 def test_no_line_to_translate_goes_missing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     content = b"\xef\xbb\xbfone\r\n\n \ntwo\tthree\n" + LONG + b"\nend"
@@ -401,13 +377,9 @@ def test_a_missing_file_is_told_before_the_first_line_is_asked_for() -> None:
     assert list(read_lines(write("empty", b""))) == []
 
 
-# --- built-in tasks and fingerprints --------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", [name for name in BUILTIN if BUILTIN[name].count <= 1000])
 def test_built_in_corpora_hold_what_they_promise(name: str) -> None:
-    corpus = open_corpus([name])
-    pairs = list(corpus.pairs())
+    pairs = list(open_corpus([name]).pairs())
     assert [number for number, _ in pairs] == list(range(1, BUILTIN[name].count + 1))
     assert pairs == list(open_corpus([name]).pairs())
 

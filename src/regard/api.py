@@ -5,16 +5,16 @@ from pathlib import Path
 from typing import Any
 
 from regard import folder, run
-from regard.check import Report as DataReport
-from regard.check import check as check_corpus
 from regard.config import merge, parse_set, read, read_recipe
 from regard.decode.translator import Translator
 from regard.device import pick_device, set_threads
 from regard.evaluate import Report, evaluate
+from regard.inspection import Report as DataReport
+from regard.inspection import check as check_corpus
 from regard.run import Outcome
 from regard.text.corpus import open_corpus
 from regard.text.pair import Pair
-from regard.train.loop import Display
+from regard.training.loop import Display
 
 Data = str | Path | Sequence[str | Path]
 

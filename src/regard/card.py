@@ -5,7 +5,7 @@ from typing import Any
 
 from regard import folder, storage
 from regard.config import Config, model_name
-from regard.train.loop import Validation
+from regard.training.loop import Validation
 
 
 def write(to: Path, config: Config, about: dict[str, Any], validation: Validation) -> None:

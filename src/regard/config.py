@@ -137,7 +137,7 @@ class TrainConfig:
         "auto", "auto = bfloat16 where the hardware is fast at it"
     )
     device: str = setting("auto", "auto, cpu, cuda, cuda:N or mps")
-    threads: int = setting(0, "processor threads; 0 = as torch thinks best")
+    threads: int = setting(0, "processor threads; 0 = as many as there are cores")
 
     def __post_init__(self) -> None:
         _at_least(self, "train", seed=0, steps=1, max_minutes=0, batch_tokens=1, accumulate=1, rate=0, warm_up=1)

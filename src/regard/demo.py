@@ -10,7 +10,7 @@ from regard.metrics import exact_match
 from regard.run import train
 from regard.text import grammar
 from regard.text.pair import Pair
-from regard.train.loop import Display
+from regard.training.loop import Display
 
 AMBIGUOUS = 1000
 

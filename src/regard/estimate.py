@@ -13,8 +13,8 @@ from regard.device import keep_memory, pick_device, pick_precision, set_threads
 from regard.models import build
 from regard.text.batch import make_pairs
 from regard.text.tokenizer import SPECIALS
-from regard.train.learner import Learner
-from regard.train.optim import rate_at
+from regard.training.learner import Learner
+from regard.training.optim import rate_at
 
 # Characters in a piece of an 8,000-word subword vocabulary, about, in European languages.
 CHARACTERS_PER_PIECE = 4.0

@@ -41,10 +41,18 @@ Scorer = Callable[[Sequence[str], Sequence[str]], Score]
 
 
 def bleu(
-    translations: Sequence[str], references: Sequence[str], *, tokenize: str = "13a", interval: bool = True
+    translations: Sequence[str],
+    references: Sequence[str],
+    *,
+    tokenize: str = "13a",
+    interval: bool = True,
+    quiet: bool = False,
 ) -> Score:
-    """BLEU (Papineni et al. 2002), 0 to 100, higher is better; `tokenize` is one of sacrebleu's tokenizers."""
-    return scorer("bleu", tokenize=tokenize, interval=interval)(translations, references)
+    """BLEU (Papineni et al. 2002), 0 to 100, higher is better; `tokenize` is one of sacrebleu's tokenizers.
+
+    sacrebleu warns of text that looks tokenized already, unless it is to be `quiet`.
+    """
+    return scorer("bleu", tokenize=tokenize, interval=interval, quiet=quiet)(translations, references)
 
 
 def chrf(translations: Sequence[str], references: Sequence[str], *, interval: bool = True) -> Score:
@@ -57,11 +65,11 @@ def ter(translations: Sequence[str], references: Sequence[str], *, interval: boo
     return scorer("ter", interval=interval)(translations, references)
 
 
-def scorer(name: str, *, tokenize: str = "13a", interval: bool = True) -> Scorer:
+def scorer(name: str, *, tokenize: str = "13a", interval: bool = True, quiet: bool = False) -> Scorer:
     """The metric of that name; a wrong name or tokenizer is refused here, before anything is translated."""
     if name not in METRICS:
         raise ConfigError(f"There is no metric {name!r}.{_near(name, METRICS)} Known: {', '.join(METRICS)}.")
-    metric = _bleu(tokenize) if name == "bleu" else CHRF() if name == "chrf" else TER()
+    metric = _bleu(tokenize, quiet=quiet) if name == "bleu" else CHRF() if name == "chrf" else TER()
     return partial(_score, metric, interval)
 
 
@@ -90,15 +98,15 @@ def perplexity(total_log_probability: float, tokens: int) -> float:
         return math.inf
 
 
-def _bleu(tokenize: str) -> BLEU:
+def _bleu(tokenize: str, *, quiet: bool) -> BLEU:
     choices = list(BLEU.TOKENIZERS)
     if tokenize not in choices:
         raise ConfigError(
             f"BLEU has no tokenizer {tokenize!r}.{_near(tokenize, choices)} It is one of: {', '.join(choices)}."
         )
     try:
-        # Whoever asks for no tokenizer has tokenized text, and needs no warning that it looks tokenized.
-        return BLEU(tokenize=tokenize, force=tokenize == "none")
+        # Whoever asks for no tokenizer has tokenized text and needs no warning that it looks so.
+        return BLEU(tokenize=tokenize, force=quiet or tokenize == "none")
     except (ImportError, RuntimeError, OSError) as error:
         reason = " ".join(str(error).split())
         raise ConfigError(f"BLEU's tokenizer {tokenize!r} cannot be used here: {reason}") from None

@@ -18,10 +18,10 @@ from regard.models.interface import Writer
 from regard.text.corpus import Corpus, open_corpus
 from regard.text.loader import Loader
 from regard.text.prepare import Prepared, prepare
-from regard.train.learner import Learner
-from regard.train.log import Log
-from regard.train.loop import Display, Loop, TrainState, Validation
-from regard.train.validate import Validator
+from regard.training.learner import Learner
+from regard.training.log import Log
+from regard.training.loop import Display, Loop, TrainState, Validation
+from regard.training.validate import Validator
 
 # What may change between two runs of the same command without asking: how long, how often, where.
 FREE = {
@@ -67,7 +67,10 @@ def train(
         text = {"train": train_text.fingerprint(), "valid": valid_text.fingerprint() if valid_text else ""}
         config, finished = _agree(to, config, text, override, display)
         folder.save_config(to, config, {**about, "text": text})
-        prepared = _prepare(train_text, valid_text, config, to, display)
+        try:
+            prepared = _prepare(train_text, valid_text, config, to, display, stop)
+        except StoppedError:
+            return Outcome(to, 0, None, None)
         return _train(to, config, prepared, {**about, "text": text}, finished, display, stop)
 
 
@@ -121,6 +124,8 @@ def _open(data: Sequence[str], valid: Sequence[str], to: Path, config: Config) -
     if not valid and len(data) == 1 and data[0].startswith("builtin:") and "/" not in data[0]:
         valid = [data[0] + "/valid"]
     columns = config.text.columns
+    with storage.explained(to):
+        (to / folder.CACHE).mkdir(exist_ok=True)
     train_text = open_corpus(data, columns=columns, spool=to / folder.CACHE / "stdin.tsv")
     return train_text, open_corpus(valid, columns=columns) if valid else None
 
@@ -161,8 +166,21 @@ def _agree(to: Path, config: Config, text: dict[str, str], override: bool, displ
     return config, "finished" in about
 
 
-def _prepare(train_text: Corpus, valid_text: Corpus | None, config: Config, to: Path, display: Display) -> Prepared:
+class StoppedError(Exception):
+    """Someone asked to stop while the text was being prepared."""
+
+
+def _prepare(
+    train_text: Corpus,
+    valid_text: Corpus | None,
+    config: Config,
+    to: Path,
+    display: Display,
+    stop: Callable[[], bool],
+) -> Prepared:
     def progress(what: str, done: int) -> None:
+        if stop():
+            raise StoppedError
         if done % 100_000 == 0:
             display.note(f"{what}{f': {done:,} pairs' if done else ''}")
 
@@ -202,7 +220,7 @@ def _validator(prepared: Prepared, learner: Learner, config: Config) -> Validato
         return Translator(model, prepared.tokenizer, quick, learner.device).translate(sources)
 
     def score(written: list[str], right: list[str]) -> tuple[float, float]:
-        bleu = metrics.bleu(written, right, interval=False)
+        bleu = metrics.bleu(written, right, interval=False, quiet=True)
         return bleu.value, metrics.chrf(written, right, interval=False).value
 
     train = config.train

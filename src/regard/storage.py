@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import safetensors
+
 from regard.errors import BusyError, StorageError
 
 
@@ -49,21 +51,21 @@ def explained(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        folder = next((p for p in [path, *path.parents] if p.exists()), Path("/"))
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            free = shutil.disk_usage(folder).free / 1e6
-            raise StorageError(
-                f"No room to write {path} ({error.strerror}; {free:,.0f} MB free). "
-                "What was saved before is intact: make room and run the same command again."
-            ) from None
-        raise StorageError(f"Cannot write {path}: {error.strerror}. Choose a folder you may write to.") from None
-    except Exception as error:
-        # safetensors reports a full disk as an error of its own.
-        if "No space left" in str(error) or "os error 28" in str(error) or "File too large" in str(error):
-            raise StorageError(
-                f"No room to write {path}. What was saved before is intact: make room and run the same command again."
-            ) from None
-        raise
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise StorageError(f"Cannot write {path}: {error.strerror}. Choose a folder you may write to.") from None
+        raise _no_room(path) from None
+    except safetensors.SafetensorError as error:
+        if "os error" not in str(error):
+            raise
+        raise _no_room(path) from None
+
+
+def _no_room(path: Path) -> StorageError:
+    folder = next(p for p in path.absolute().parents if p.exists())
+    return StorageError(
+        f"No room to write {path} ({shutil.disk_usage(folder).free / 1e6:,.0f} MB free). "
+        "What was saved before is intact: make room and run the same command again."
+    )
 
 
 @contextmanager

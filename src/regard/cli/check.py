@@ -28,7 +28,7 @@ def add_parser(commands: Subparsers) -> None:
 def run(options: argparse.Namespace) -> int:
     """Look at the data, then try a few steps."""
     config = training_settings(options)
-    from regard.check import check
+    from regard.inspection import check
     from regard.text.corpus import open_corpus
 
     report = check(open_corpus(options.data, columns=config.text.columns), show if sys.stderr.isatty() else None)
@@ -36,7 +36,8 @@ def run(options: argparse.Namespace) -> int:
     if not options.no_estimate:
         from regard.estimate import estimate
 
-        cost = estimate(config, report.pairs, report.source.mean_characters, report.target.mean_characters)
+        mean = [side.characters / report.pairs for side in (report.source, report.target)]
+        cost = estimate(config, report.pairs, *mean)
         table, lines = {**table, "estimate": cost.as_table()}, [*lines, "", *cost.lines()]
     print(json.dumps(table, ensure_ascii=False) if options.json else "\n".join(lines))
     return 0

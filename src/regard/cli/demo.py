@@ -42,6 +42,6 @@ def run(options: argparse.Namespace) -> int:
     print(
         f"{result.exact_match:.1f}% of {result.sentences:,} held-out ambiguous sentences are translated exactly right "
         f"(guessing what decides: 50%).\n\nYour turn:\n"
-        f'  regard translate {options.to} "The cat didn\'t cross the bridge because it was too narrow."'
+        f'  regard translate {options.to} "The elephant didn\'t cross the bridge because it was too narrow."'
     )
     return 0

@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from regard.config import TrainConfig
-from regard.train.loop import Display, TrainState, Validation
+from regard.training.loop import Display, TrainState, Validation
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 

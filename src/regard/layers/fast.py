@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 # Rows of scores computed at a time: so many that the matrix product is efficient, so few that they stay in cache.
-_SCORES_AT_A_TIME = 2**20
+_SCORES_AT_A_TIME = 2**22
 
 
 def dropout_mask(like: Tensor, rate: float) -> Tensor:

@@ -102,7 +102,8 @@ class Tail(NamedTuple):
 
 def _nouns(kind: str, masculine: str, feminine: str) -> tuple[Noun, ...]:
     rows = {"m": masculine, "f": feminine}
-    return tuple(Noun(*entry.split(), gender, kind) for gender, row in rows.items() for entry in row.split(", "))
+    entries = ((entry.split(), gender) for gender, row in rows.items() for entry in row.split(", "))
+    return tuple(Noun(english, french, gender, kind) for (english, french), gender in entries)
 
 
 def _adjectives(row: str) -> dict[str, Adjective]:

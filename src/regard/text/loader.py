@@ -61,14 +61,18 @@ class Loader:
         self.batch_tokens = batch_tokens
         self.seed = seed
         self._sampler: tuple[Tokenizer, float] | None = None
+        self._last_plan: tuple[int, Plan] | None = None
 
     def sample_subwords(self, tokenizer: Tokenizer, amount: float) -> None:
         """From now on cut each sentence anew each time it is read."""
         self._sampler = (tokenizer, amount)
 
     def plan(self, epoch: int) -> Plan:
-        """The batches of an epoch."""
-        return plan(self.shards.source_lengths, self.shards.target_lengths, self.batch_tokens, self.seed, epoch)
+        """The batches of an epoch; the last plan is kept, as that of a large corpus takes seconds to make."""
+        if self._last_plan is None or self._last_plan[0] != epoch:
+            lengths = self.shards.source_lengths, self.shards.target_lengths
+            self._last_plan = epoch, plan(*lengths, self.batch_tokens, self.seed, epoch)
+        return self._last_plan[1]
 
     def batches(self, epoch: int, first: int = 0) -> Iterator[Pairs]:
         """An epoch's batches from number `first` on."""

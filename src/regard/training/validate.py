@@ -8,9 +8,9 @@ import torch
 from regard.models.interface import Writer
 from regard.text.loader import Loader
 from regard.text.shards import Shards
-from regard.train.learner import Learner
-from regard.train.loop import Validation
-from regard.train.loss import total_loss
+from regard.training.learner import Learner
+from regard.training.loop import Validation
+from regard.training.loss import total_loss
 
 Translate = Callable[[Writer, list[str]], list[str]]
 Score = Callable[[list[str], list[str]], tuple[float, float]]

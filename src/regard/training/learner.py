@@ -14,8 +14,8 @@ from regard.config import TrainConfig
 from regard.errors import TrainingError
 from regard.models.interface import Writer
 from regard.text.batch import Pairs
-from regard.train.loss import total_loss
-from regard.train.optim import MovingAverage, adam, optimizer_tensors, restore_optimizer, set_rate
+from regard.training.loss import total_loss
+from regard.training.optim import MovingAverage, adam, optimizer_tensors, restore_optimizer, set_rate
 
 
 @dataclass(frozen=True)

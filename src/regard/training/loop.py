@@ -14,9 +14,9 @@ from regard.models.interface import Writer
 from regard.text.batch import Pairs
 from regard.text.loader import Loader
 from regard.text.pair import Pair
-from regard.train.learner import Learner, NotFiniteError, Update
-from regard.train.log import Log
-from regard.train.optim import rate_at
+from regard.training.learner import Learner, NotFiniteError, Update
+from regard.training.log import Log
+from regard.training.optim import rate_at
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,81 @@
+"""What many tests start from: a small configuration of every model, a tiny corpus, and a model trained on it once."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import regard
+from regard.config import MODEL_CONFIGS, Config, read
+
+SMALL: dict[str, dict[str, Any]] = {
+    "transformer": {"width": 16, "heads": 2, "depth": 2, "inner": 24, "dropout": 0.0},
+}
+VOCABULARY = 20
+DIGITS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Tests are small: more threads only get in each other's way. Randomness begins anew in each."""
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    yield
+
+
+@pytest.fixture(params=sorted(MODEL_CONFIGS))
+def name(request: pytest.FixtureRequest) -> str:
+    """Each model by its name; a model without a small configuration above fails here."""
+    return str(request.param)
+
+
+def small(name: str, **settings: Any) -> Config:
+    return read({"model": {"name": name, **SMALL[name], **settings}})
+
+
+def write_digits(folder: Path, count: int = 200, name: str = "train") -> list[str]:
+    """A parallel corpus anyone can check: numbers, digit by digit, in words."""
+    numbers = [str(7919 * i % 10 ** (1 + i % 4)) for i in range(1, count + 1)]
+    source, target = folder / f"{name}.num", folder / f"{name}.en"
+    source.write_text("".join(" ".join(n) + "\n" for n in numbers))
+    target.write_text("".join(" ".join(DIGITS[int(d)] for d in n) + "\n" for n in numbers))
+    return [str(source), str(target)]
+
+
+QUICK = {
+    "text.tokenizer": "words",
+    "model.width": 32,
+    "model.heads": 2,
+    "model.depth": 1,
+    "model.inner": 64,
+    "model.dropout": 0.1,
+    "train.batch_tokens": 256,
+    "train.steps": 40,
+    "train.rate": 0.01,
+    "train.warm_up": 20,
+    "train.log_steps": 5,
+    "train.validate_steps": 20,
+    "train.validate_sentences": 10,
+    "train.checkpoint_steps": 10,
+    "train.keep": 3,
+    "train.average": 2,
+    "train.threads": 1,
+    "train.precision": "float32",
+}
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model folder that translates digits into words, trained once for all tests. Read it, do not change it."""
+    folder = tmp_path_factory.mktemp("digits")
+    torch.set_num_threads(1)
+    regard.train(write_digits(folder, 400), folder / "model", settings={**QUICK, "train.steps": 400})
+    return folder / "model"
+
+
+@pytest.fixture(autouse=True, scope="session")
+def quiet_environment() -> None:
+    os.environ.setdefault("SACREBLEU_SEED", "12345")

@@ -1,0 +1,131 @@
+"""The laws of the contract, for every entry of MODELS."""
+
+from pathlib import Path
+
+import pytest
+import safetensors.torch
+import torch
+from torch.testing import assert_close
+
+from conftest import SMALL, VOCABULARY, small
+from regard.config import MODEL_CONFIGS, ModelConfig
+from regard.folder import load_weights
+from regard.layers.fast import smoothed_cross_entropy
+from regard.models import MODELS, build
+from regard.models.interface import Source, Writer
+
+VARIANTS = [
+    {},
+    {"norm": "before"},
+    {"positions": "learned", "longest": 32},
+    {"positions": "relative", "span": 3},
+    {"activation": "elu"},
+    {"activation": "gelu"},
+    {"tie": "target"},
+    {"tie": "none"},
+    {"decoder_depth": 1},
+]
+
+
+@pytest.fixture(params=VARIANTS, ids=str)
+def config(name: str, request: pytest.FixtureRequest) -> ModelConfig:
+    return small(name, **request.param).model
+
+
+@pytest.fixture
+def model(config: ModelConfig) -> Writer:
+    return build(config, VOCABULARY).eval()
+
+
+def source(lengths: list[int], size: int | None = None) -> Source:
+    size = size or max(lengths)
+    ids = torch.randint(4, VOCABULARY, (len(lengths), size), generator=torch.Generator().manual_seed(1))
+    lengths_B = torch.tensor(lengths)
+    return Source(ids.masked_fill(torch.arange(size) >= lengths_B[:, None], 0), lengths_B)
+
+
+def target(rows: int = 3, length: int = 6) -> torch.Tensor:
+    return torch.randint(4, VOCABULARY, (rows, length), generator=torch.Generator().manual_seed(2))
+
+
+def test_every_model_has_a_class_and_a_small_configuration() -> None:
+    assert set(MODELS) == set(MODEL_CONFIGS.values())
+    assert set(SMALL) == set(MODEL_CONFIGS)
+
+
+def test_stepping_equals_reading_whole(model: Writer) -> None:
+    read, written = source([5, 3, 4]), target()
+    whole = model.words(model(read, written).hidden_BTW)
+    state = model.start(read)
+    for t in range(written.shape[1]):
+        logits, state = model.step(written[:, t], state)
+        assert_close(logits, whole[:, t], atol=1e-5, rtol=1e-4)
+
+
+def test_padding_changes_nothing(model: Writer) -> None:
+    written = target(2)
+    short, padded = source([4, 4]), source([4, 4], size=9)
+    padded.ids_BS[:, :4] = short.ids_BS
+    assert_close(model(short, written).hidden_BTW, model(padded, written).hidden_BTW, atol=1e-5, rtol=1e-4)
+
+
+def test_a_later_word_never_changes_an_earlier_prediction(model: Writer) -> None:
+    read, written = source([5, 3, 4]), target()
+    other = written.clone()
+    other[:, 4:] = 5
+    assert_close(model(read, written).hidden_BTW[:, :4], model(read, other).hidden_BTW[:, :4])
+
+
+def test_reordered_rows_go_on_as_the_rows_they_were(model: Writer) -> None:
+    read, written = source([5, 3, 4]), target()
+    _, state = model.step(written[:, 0], model.start(read))
+    plain, _ = model.step(written[:, 1], state)
+    order = torch.tensor([2, 2, 0])
+    reordered, _ = model.step(written[order, 1], state.reorder(order))
+    assert_close(reordered, plain[order], atol=1e-6, rtol=1e-5)
+
+
+def test_a_step_leaves_the_state_it_was_given_alone(model: Writer) -> None:
+    read, written = source([5, 3, 4]), target()
+    state = model.start(read)
+    first, _ = model.step(written[:, 0], state)
+    again, _ = model.step(written[:, 0], state)
+    assert_close(first, again)
+
+
+def test_attention_rows_sum_to_one_and_seeing_them_changes_nothing(model: Writer) -> None:
+    read, written = source([5, 3, 4]), target()
+    fused, plain = model(read, written), model(read, written, attention=True)
+    assert not fused.attention
+    assert_close(fused.hidden_BTW, plain.hidden_BTW, atol=1e-5, rtol=1e-4)
+    for weights in plain.attention.values():
+        assert_close(weights.sum(-1), torch.ones(weights.shape[:-1]))
+
+
+def test_a_step_says_where_it_looked_when_asked(model: Writer) -> None:
+    read, written = source([5, 3, 4]), target()
+    _, state = model.step(written[:, 0], model.start(read, attention=True))
+    seen = state.attention_BS
+    if seen is not None:  # models without attention say so
+        assert_close(seen.sum(-1), torch.ones(3))
+        assert seen[1, 3:].abs().max() == 0, "a padded word was looked at"
+
+
+def test_saving_and_loading_changes_nothing(model: Writer, config: ModelConfig) -> None:
+    stored = safetensors.torch.load(safetensors.torch.save({k: p.detach() for k, p in model.named_parameters()}))
+    other = build(config, VOCABULARY).eval()
+    load_weights(other, stored, Path("weights"))
+    assert_close(other(source([5, 3]), target(2)).hidden_BTW, model(source([5, 3]), target(2)).hidden_BTW)
+
+
+def test_one_batch_can_be_memorised(name: str) -> None:
+    model = build(small(name).model, VOCABULARY)
+    read, written = source([5, 3, 4]), target()
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
+    for _ in range(120):
+        hidden = model(read, written[:, :-1]).hidden_BTW.flatten(0, 1)
+        loss = smoothed_cross_entropy(hidden, model.words.weight, written[:, 1:].flatten(), 0.0)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    assert model.words(model(read, written[:, :-1]).hidden_BTW).argmax(-1).equal(written[:, 1:])

@@ -1,0 +1,181 @@
+"""House rules: what is only written down drifts; what fails a build does not."""
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import regard
+
+ROOT = Path(__file__).parents[1]
+SRC = ROOT / "src" / "regard"
+
+MODELS = {"errors", "config", "layers"}
+TEXT = {"errors", "config"}
+FOLDER = {"errors", "config", "storage", "checkpoint", "models", "text"}
+DECODE = {"errors", "config", "models", "text"}
+TRAIN = {"errors", "config", "storage", "checkpoint", "layers", "models", "text"}
+RUN = FOLDER | TRAIN | DECODE | {"device", "folder", "metrics", "training", "decode", "card"}
+API = RUN | {"run", "inspection", "evaluate", "estimate"}
+MAY_IMPORT = {
+    "errors": set(),
+    "config": {"errors"},
+    "device": {"errors"},
+    "storage": {"errors"},
+    "text": TEXT,
+    "layers": {"errors"},
+    "models": MODELS,
+    "checkpoint": {"errors", "storage"},
+    "folder": FOLDER,
+    "training": TRAIN,
+    "decode": DECODE,
+    "metrics": {"errors"},
+    "evaluate": DECODE | {"decode", "metrics"},
+    "inspection": {"errors", "text"},
+    "card": {"config", "folder", "storage", "training"},
+    "estimate": {"config", "device", "models", "text", "training"},
+    "run": RUN,
+    "api": API,
+    "demo": API | {"api"},
+    "cli": API | {"api", "demo", "cli"},
+    "__init__": {"api", "errors", "decode"},
+    "__main__": {"cli"},
+}
+
+
+def imported_rooms(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module == "regard":
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("regard."):
+            yield str(node.module).split(".")[1]
+        elif isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[1] for alias in node.names if alias.name.startswith("regard."))
+
+
+def rooms() -> Iterator[tuple[str, Path]]:
+    for path in sorted(SRC.rglob("*.py")):
+        yield path.relative_to(SRC).parts[0].removesuffix(".py"), path
+
+
+def test_imports_only_look_back() -> None:
+    wrong = [
+        f"{path.relative_to(SRC)} imports {room}"
+        for here, path in rooms()
+        for room in imported_rooms(path)
+        if room not in MAY_IMPORT[here] | {here}
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_a_model_never_imports_another() -> None:
+    for path in (SRC / "models").glob("[!_]*.py"):
+        modules = re.findall(r"from regard\.models(?:\.(\w+))? import", path.read_text())
+        assert set(modules) <= {"interface"}, path.name
+
+
+def test_what_reads_text_and_scores_it_needs_no_torch() -> None:
+    for name in ("config", "metrics", "inspection", "text/corpus", "text/formats", "text/grammar", "text/tokenizer"):
+        assert "torch" not in (SRC / f"{name}.py").read_text().replace("torchrun", ""), name
+
+
+def test_no_file_is_longer_than_four_hundred_lines() -> None:
+    files = [*SRC.rglob("*.py"), *(ROOT / "tests").rglob("*.py")]
+    long = {p.name: n for p in files if (n := len(p.read_text().splitlines())) > 400}
+    assert not long, f"split these before adding to them: {long}"
+
+
+def test_no_function_is_longer_than_sixty_lines() -> None:
+    functions = [
+        (node.end_lineno - node.lineno + 1, f"{path.name}:{node.name}")
+        for _, path in rooms()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef) and node.end_lineno
+    ]
+    assert max(functions)[0] <= 60, max(functions)
+
+
+def test_nothing_can_execute_what_it_reads() -> None:
+    risky = re.compile(r"\b(pickle|marshal|shelve)\b|torch\.load\(|(?<!\.)\beval\(|\bexec\(|yaml\.load|shell=True")
+    found = [
+        f"{path.name}:{number}: {line.strip()}"
+        for _, path in rooms()
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if risky.search(line.split("#")[0]) and '"' not in line and "No pickle" not in line
+    ]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("module", ["regard", "regard.api", "regard.cli.main"])
+def test_importing_is_silent(module: str) -> None:
+    done = subprocess.run([sys.executable, "-W", "error", "-c", f"import {module}"], capture_output=True, text=True)
+    assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
+
+
+def test_importing_regard_does_not_wait_for_torch() -> None:
+    code = "import sys, regard; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_public_names_are_sorted_and_there() -> None:
+    assert regard.__all__ == sorted(regard.__all__)
+    for name in regard.__all__:
+        assert getattr(regard, name).__doc__, name
+    with pytest.raises(AttributeError):
+        _ = regard.nothing_of_that_name
+
+
+def readme() -> str:
+    return (ROOT / "README.md").read_text()
+
+
+def test_the_readme_comes_to_the_point() -> None:
+    assert len(readme().split("```")[0].split()) < 80
+
+
+def test_every_file_of_the_tree_in_the_readme_exists() -> None:
+    (tree,) = re.findall(r"```\nsrc/regard/\n(.*?)```", readme(), flags=re.DOTALL)
+    named = re.findall(r"^  ([\w./]+)", tree, flags=re.MULTILINE)
+    missing = [name for name in named if not (SRC / name).exists()]
+    unnamed = {path.name for path in SRC.iterdir()} - {name.rstrip("/") for name in named}
+    assert not missing
+    assert unnamed <= {"__pycache__", "__init__.py", "__main__.py", "py.typed"}, unnamed
+
+
+def test_the_commands_of_the_readme_run(tmp_path: Path) -> None:
+    """Each `regard` line of the README, on a small corpus, for a few steps."""
+    from conftest import QUICK, write_digits
+
+    source, target = write_digits(tmp_path, 60, "my")
+    Path(source).rename(tmp_path / "my.en")
+    Path(tmp_path / "my.en").write_text((tmp_path / "my.en").read_text())
+    (tmp_path / "my.fr").write_text("".join(f"{n} fr\n" for n in range(60)))
+    assert target
+    quick = [part for key, value in QUICK.items() for part in ("--set", f"{key}={value}")]
+    commands = [line for line in re.findall(r"^regard .*", readme(), flags=re.MULTILINE) if " demo" not in line]
+    assert len(commands) >= 4
+    for line in commands:
+        arguments = [part.strip('"') for part in re.findall(r'"[^"]*"|\S+', line.split("#")[0])][1:]
+        extra = [*quick, "--steps", "3"] if arguments[0] == "train" else []
+        extra = ["--no-estimate"] if arguments[0] == "check" else extra
+        subprocess.run(
+            [sys.executable, "-m", "regard", *arguments, *extra], cwd=tmp_path, check=True, capture_output=True
+        )
+    blocks = re.findall(r"```python\n(.*?)```", readme(), flags=re.DOTALL)
+    assert blocks
+    for block in blocks:
+        subprocess.run([sys.executable, "-c", block], cwd=tmp_path, check=True, capture_output=True)
+
+
+def test_the_project_speaks_of_itself_alone() -> None:
+    files = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True).stdout.split()
+    # Assembled, so that this file does not find itself.
+    wrong = re.compile("/" + "work/|/" + "root/|TO" + "DO|FIX" + "ME")
+    found = [
+        name for name in files if (ROOT / name).is_file() and wrong.search((ROOT / name).read_text(errors="ignore"))
+    ]
+    assert not found

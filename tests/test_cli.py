@@ -106,7 +106,7 @@ def test_score_says_how_good_with_signature(trained: Path, tmp_path: Path, capsy
     data = write_digits(tmp_path, 50)
     assert main(["score", str(trained), *data, "--json", "--output", str(tmp_path / "out")]) == 0
     table = json.loads(capsys.readouterr().out)
-    bleu = table["scores"][0]
+    bleu = table["bleu"]
     assert bleu["value"] > 95 and "tok:13a" in bleu["signature"] and bleu["low"] <= bleu["value"] <= bleu["high"] + 1e-6
     assert table["perplexity"] < 2 and len((tmp_path / "out").read_text().splitlines()) == 50
     assert main(["score", str(trained), *data, "--tokenize", "none", "--metrics", "bleu,chrf", "--beam", "2"]) == 0

@@ -150,7 +150,7 @@ def test_a_perfect_model_is_evaluated_as_perfect():
     calls = []
     pairs = [Pair(text, text) for text in ["a b c d a", "d c b a", "c", "b b a c d"]]
     report = evaluate(copying(), pairs, progress=lambda *done: calls.append(done), beam=2)
-    assert [round(score.value, 3) for score in report.scores] == [100, 100, 0]
+    assert [round(score.value, 3) for score in report.scores.values()] == [100, 100, 0]
     assert report.exact_match == 100 and report.perplexity == pytest.approx(1)
     assert report.hypotheses == [pair.target for pair in pairs] and calls[-1] == (4, 4)
     assert json.loads(json.dumps(report.as_table()))["sentences"] == 4

@@ -17,7 +17,8 @@ from regard.text.pair import Pair
 class Report:
     """What a model achieves on a test set."""
 
-    scores: tuple[Score, ...]
+    scores: dict[str, Score]
+    """By the names of METRICS."""
     exact_match: float
     """Percent of sentences translated exactly as the reference."""
     perplexity: float
@@ -35,7 +36,7 @@ class Report:
     def as_table(self) -> dict[str, Any]:
         """Everything but the translations, ready for JSON."""
         return {
-            "scores": [score._asdict() for score in self.scores],
+            **{name: score._asdict() for name, score in self.scores.items()},
             "exact_match": self.exact_match,
             "perplexity": _finite(self.perplexity),
             "sentences": self.sentences,
@@ -46,7 +47,7 @@ class Report:
     def lines(self) -> list[str]:
         """For the terminal: each score with its confidence interval and signature, then the rest."""
         return [
-            *(_line(score) for score in self.scores),
+            *(_line(score) for score in self.scores.values()),
             f"{'exact':<12}{self.exact_match:7.2f} %",
             f"{'perplexity':<12}{self.perplexity:7.2f} per token",
             f"{self.sentences:,} sentences in {self.seconds:.1f} s, {self.sentences_per_second:.1f} per second",
@@ -65,7 +66,7 @@ def evaluate(
     """Translate the sources and compare with the targets; `settings` are those of DecodeConfig."""
     if not pairs:
         raise DataError("There are no sentence pairs to evaluate on. Give at least one.")
-    scorers = [measures.scorer(name, tokenize=tokenize) for name in metrics]
+    scorers = {name: measures.scorer(name, tokenize=tokenize) for name in metrics}
     sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
     # First, because it is quick and already meets every text that the model cannot read.
     totals = translator.log_probabilities(sources, references)
@@ -74,7 +75,7 @@ def evaluate(
     seconds = time.perf_counter() - began
     hypotheses = [translations[0].text for translations in found]
     return Report(
-        scores=tuple(score(hypotheses, references) for score in scorers),
+        scores={name: score(hypotheses, references) for name, score in scorers.items()},
         exact_match=measures.exact_match(hypotheses, references),
         perplexity=measures.perplexity(sum(total for total, _ in totals), sum(tokens for _, tokens in totals)),
         sentences=len(pairs),

@@ -12,6 +12,7 @@ from regard.config import TrainConfig
 from regard.training.loop import Display, TrainState, Validation
 
 BLOCKS = "▁▂▃▄▅▆▇█"
+SHOWN = 140  # characters of a sample translation
 
 
 def sparkline(values: list[float], width: int = 24) -> str:
@@ -57,7 +58,9 @@ class Lines(Display):
             f"BLEU {validation.bleu:.1f}  chrF {validation.chrf:.1f}{'  best so far' if best else ''}"
         )
         for pair, written in validation.samples:
-            self.note(f"    {pair.source}\n  → {written}\n  = {pair.target}")
+            for mark, text in (("  ", pair.source), ("→ ", written), ("= ", pair.target)):
+                # A model that has learned little can go on and on.
+                self.note(f"  {mark}{text if len(text) <= SHOWN else text[: SHOWN - 1] + '…'}")
 
 
 class Bar(Lines):

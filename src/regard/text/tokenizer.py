@@ -73,6 +73,8 @@ class Subwords(Tokenizer):
         self.lowercase = lowercase
         self._processor = sentencepiece.SentencePieceProcessor()
         self._processor.LoadFromSerializedProto(model)
+        if self.size <= len(SPECIALS):
+            raise ValueError("it has no pieces")  # an empty file is a valid, if useless, protocol buffer
 
     @classmethod
     def learn(cls, sentences: Iterable[str], config: TextConfig) -> "Subwords":

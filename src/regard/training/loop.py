@@ -103,11 +103,15 @@ class Loop:
     keep_best: Callable[[Learner], None]
     stop: Callable[[], bool] = lambda: False
     state: TrainState = field(default_factory=TrainState)
+    _began: float = field(init=False, default=0.0)
+    """The moment at which training would have begun, had it never been interrupted."""
+    _saved: tuple[int, float] = field(init=False, default=(0, 0.0))
+    """Step and moment of the last checkpoint."""
 
     def run(self) -> str | None:
         """Train until the end, and say why it ended; None if it was stopped before, at a step that is saved."""
         state, config = self.state, self.config
-        self._clock = time.monotonic() - state.seconds
+        self._began = time.monotonic() - state.seconds
         self._saved = (state.step, time.monotonic())
         reason = state.ended(config)
         batches = self._batches()
@@ -146,20 +150,20 @@ class Loop:
 
     def _step(self, batches: list[Pairs]) -> Update:
         state, config = self.state, self.config
-        self._rate = rate_at(state.step + 1, config, self.width, state.lowered)
+        rate = rate_at(state.step + 1, config, self.width, state.lowered)
         try:
-            update = self.learner.update(batches, state.step + 1, self._rate)
+            update = self.learner.update(batches, state.step + 1, rate)
         except NotFiniteError as error:
             lines = sorted(int(self.loader.shards.lines[n]) for batch in batches for n in batch.numbers)
             shown = ", ".join(map(str, lines[:8])) + (f" and {len(lines) - 8} more" if len(lines) > 8 else "")
             raise TrainingError(
                 f"Step {state.step + 1} was not made, because its numbers are not finite ({error}); the weights are "
                 f"untouched. Its batch was lines {shown} of the training text. Lower train.rate (it was "
-                f"{self._rate:.2g}) or set train.clip, with --override, and run the command again."
+                f"{rate:.2g}) or set train.clip, with --override, and run the command again."
             ) from None
         state.step += 1
         state.tokens += update.tokens
-        state.seconds = time.monotonic() - self._clock
+        state.seconds = time.monotonic() - self._began
         window = state.window
         window["padding"] = window.get("padding", 0) + sum(batch.padding for batch in batches)
         window["places"] = window.get("places", 0) + sum(batch.places for batch in batches)
@@ -181,7 +185,7 @@ class Loop:
             "step": state.step,
             "epoch": state.epoch,
             "loss": round(window["loss"] / window["tokens"], 6),
-            "rate": float(f"{self._rate:.6g}"),
+            "rate": float(f"{rate_at(state.step, self.config, self.width, state.lowered):.6g}"),
             "gradient": round(window["gradient"] / window["steps"], 6),
             "tokens": state.tokens,
             "padding": round(window["padding"] / window["places"], 4),
@@ -212,7 +216,7 @@ class Loop:
             state.plateau_stale += 1
             if state.plateau_stale >= config.plateau_patience:
                 state.lowered, state.plateau_stale = state.lowered * config.plateau_factor, 0
-        state.seconds = time.monotonic() - self._clock
+        state.seconds = time.monotonic() - self._began
         # Validation is not training: the tokens of this window were not learned during it.
         state.window["since"] = state.window.get("since", 0.0) + time.monotonic() - before
         self.log.write(

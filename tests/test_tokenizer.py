@@ -1,11 +1,16 @@
 """Text -> ids -> text."""
 
+import math
+import subprocess
+import sys
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from regard.config import TextConfig, parse_set, read
 from regard.errors import ConfigError, DataError, FolderError
+from regard.text.cuts import BpeDropout, UnigramSampling
 from regard.text.tokenizer import BEGIN, END, PAD, UNKNOWN, Tokenizer, learn_tokenizer, load_tokenizer
 
 LINES = [f"The animal number {i} didn't cross l'avenue {i % 7}, because it was tired." for i in range(200)]
@@ -74,6 +79,43 @@ def test_sampled_cuts_vary_by_seed_alone_and_still_join(kind: str) -> None:
     first, same, other = (tokenizer.sample(LINES[:20], 0.3, seed) for seed in (1, 1, 2))
     assert first == same != other
     assert [tokenizer.decode(ids) for ids in first] == LINES[:20]
+
+
+@pytest.mark.parametrize(("kind", "nothing_random"), [("bpe", 0.0), ("unigram", 200.0)])
+@pytest.mark.parametrize("more", [[], ["byte_fallback=true", "vocabulary=500"]], ids=["", "bytes"])
+def test_without_chance_the_cut_is_sentencepieces_own(kind: str, nothing_random: float, more: list[str]) -> None:
+    tokenizer = learned(kind, *more)
+    text = [*LINES, "☃☃ unseen ☃ Wörter", "", "crossanimaltired", "  two  spaces "]
+    assert tokenizer.sample(text, nothing_random, seed=1) == tokenizer.encode(text)
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_sampled_cuts_are_the_same_in_every_process(kind: str, tmp_path: Path) -> None:
+    tokenizer = learned(kind)
+    (tmp_path / "model").write_bytes(tokenizer.as_bytes())
+    code = (
+        "import sys; from pathlib import Path; from regard.text.tokenizer import Subwords\n"
+        f"print(Subwords(Path(sys.argv[1]).read_bytes(), {kind!r}).sample([{LINES[3]!r}] * 9, 0.3, 7))"
+    )
+    found = [
+        subprocess.run([sys.executable, "-c", code, str(tmp_path / "model")], capture_output=True, check=True).stdout
+        for _ in range(2)
+    ]
+    assert found[0] == found[1] == f"{tokenizer.sample([LINES[3]] * 9, 0.3, 7)}\n".encode()
+
+
+def test_a_unigram_cut_is_as_frequent_as_its_probability() -> None:
+    scores = {"a": math.log(0.4), "b": math.log(0.3), "ab": math.log(0.3)}
+    random = Random(1)
+    whole = sum(UnigramSampling(scores).cut("ab", 0.5, random) == ["ab"] for _ in range(4000)) / 4000
+    expected = 0.3**0.5 / (0.3**0.5 + (0.4 * 0.3) ** 0.5)
+    assert whole == pytest.approx(expected, abs=0.03)
+
+
+def test_bpe_dropout_skips_as_many_merges_as_it_is_told() -> None:
+    random = Random(1)
+    whole = sum(BpeDropout({"ab": -1.0}).cut("ab", 0.25, random) == ["ab"] for _ in range(4000)) / 4000
+    assert whole == pytest.approx(0.75, abs=0.03)
 
 
 def test_whole_words_cannot_be_cut_at_random() -> None:

@@ -6,16 +6,17 @@ The first four ids are the same everywhere: padding, unknown, begin and end of a
 import io
 import json
 import re
-import threading
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from random import Random
 
 import sentencepiece
 
 from regard.config import TextConfig
 from regard.errors import DataError, FolderError
+from regard.text.cuts import BpeDropout, UnigramSampling
 
 PAD, UNKNOWN, BEGIN, END = range(4)
 SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")
@@ -68,13 +69,18 @@ class Subwords(Tokenizer):
 
     file_name = "tokenizer.model"
 
-    def __init__(self, model: bytes, *, lowercase: bool = False) -> None:
+    def __init__(self, model: bytes, kind: str, *, lowercase: bool = False) -> None:
         self._model = model
         self.lowercase = lowercase
         self._processor = sentencepiece.SentencePieceProcessor()
         self._processor.LoadFromSerializedProto(model)
         if self.size <= len(SPECIALS):
             raise ValueError("it has no pieces")  # an empty file is a valid, if useless, protocol buffer
+        ordinary = [i for i in range(len(SPECIALS), self.size) if not self._processor.IsByte(i)]
+        self._ids = {str(self._processor.IdToPiece(i)): i for i in ordinary}
+        self._bytes = [i for i in range(len(SPECIALS), self.size) if self._processor.IsByte(i)]
+        scores = {piece: float(self._processor.GetScore(i)) for piece, i in self._ids.items()}
+        self._cutter = BpeDropout(scores) if kind == "bpe" else UnigramSampling(scores)
 
     @classmethod
     def learn(cls, sentences: Iterable[str], config: TextConfig) -> "Subwords":
@@ -82,10 +88,10 @@ class Subwords(Tokenizer):
         lines = list(sentences)
         vocabulary = config.vocabulary
         try:
-            return cls(cls._learn(lines, config, vocabulary), lowercase=config.lowercase)
+            return cls(cls._learn(lines, config, vocabulary), config.tokenizer, lowercase=config.lowercase)
         except RuntimeError as error:
             if possible := re.search(r"value <= (\d+)", str(error)):
-                return cls(cls._learn(lines, config, int(possible[1])), lowercase=config.lowercase)
+                return cls(cls._learn(lines, config, int(possible[1])), config.tokenizer, lowercase=config.lowercase)
             if needed := re.search(r"required_chars. \d+ vs (\d+)", str(error)):
                 raise DataError(
                     f"text.vocabulary {vocabulary} is smaller than the {needed[1]} different characters of the text. "
@@ -137,19 +143,23 @@ class Subwords(Tokenizer):
         return str(self._processor.Decode(ids))
 
     def sample(self, texts: Sequence[str], amount: float, seed: int) -> list[list[int]]:
-        sampled: list[list[int]] = []
+        random = Random(seed)
+        return [self._sample(text.lower() if self.lowercase else text, amount, random) for text in texts]
 
-        def work() -> None:
-            for text in texts:
-                text = text.lower() if self.lowercase else text
-                sampled.append(self._processor.Encode(text, enable_sampling=True, alpha=amount, nbest_size=-1))
+    def _sample(self, text: str, amount: float, random: Random) -> list[int]:
+        ids: list[int] = []
+        # Pieces begin with the mark of a space or hold none, so that each word can be cut by itself.
+        for word in re.findall(f"{SPACE}?[^{SPACE}]+|{SPACE}", self._processor.Normalize(text)):
+            for piece in self._cutter.cut(word, amount, random):
+                ids.extend(self._piece_ids(piece, after_unknown=bool(ids) and ids[-1] == UNKNOWN))
+        return ids
 
-        # SentencePiece seeds its random numbers once per thread, so a fresh thread is what makes a seed take effect.
-        sentencepiece.set_random_generator_seed(seed % 2**32)
-        thread = threading.Thread(target=work)
-        thread.start()
-        thread.join()
-        return sampled
+    def _piece_ids(self, piece: str, *, after_unknown: bool) -> list[int]:
+        if piece in self._ids:
+            return [self._ids[piece]]
+        if self._bytes:
+            return [self._bytes[byte] for byte in piece.encode()]
+        return [] if after_unknown else [UNKNOWN]  # as SentencePiece does: one mark for a run of them
 
 
 class Listed(Tokenizer):
@@ -215,7 +225,7 @@ def load_tokenizer(folder: Path, config: TextConfig) -> Tokenizer:
     try:
         content = path.read_bytes()
         if kind is Subwords:
-            return Subwords(content, lowercase=config.lowercase)
+            return Subwords(content, config.tokenizer, lowercase=config.lowercase)
         table = json.loads(content)
         return Listed(str(table["kind"]), [str(symbol) for symbol in table["symbols"]], lowercase=config.lowercase)
     except FileNotFoundError:

@@ -1,0 +1,76 @@
+"""Cutting words into subwords at random, so that a model sees a word in more than one shape during training.
+
+SentencePiece can do it too, but salts its random numbers anew in every process: a run could not be resumed byte for
+byte. Here the randomness is the caller's. Without any, both ways give SentencePiece's own cut (the tests see to it).
+"""
+
+import math
+from functools import lru_cache
+from itertools import pairwise
+from random import Random
+
+Scores = dict[str, float]
+"""Pieces and their scores: minus the rank of a merge (BPE), or the log-probability of a piece (unigram)."""
+
+
+class BpeDropout:
+    """Provilkov et al. 2020, algorithm 1: byte-pair merging in which each possible merge is skipped at random."""
+
+    def __init__(self, scores: Scores) -> None:
+        self._scores = scores
+
+    def cut(self, word: str, amount: float, random: Random) -> list[str]:
+        """Merge from single characters, each time the best merge that is not skipped, until all of them are."""
+        parts = list(word)
+        while len(parts) > 1:
+            best, place = -math.inf, -1
+            for i, (left, right) in enumerate(pairwise(parts)):
+                score = self._scores.get(left + right, -math.inf)
+                if score > best and not (amount and random.random() < amount):
+                    best, place = score, i
+            if place < 0:
+                break
+            parts[place : place + 2] = [parts[place] + parts[place + 1]]
+        return parts
+
+
+class UnigramSampling:
+    """Kudo 2018: a cut is drawn in proportion to its probability to the power of alpha."""
+
+    # Below the worst piece by so much that a character without a piece is used only where nothing else fits.
+    UNKNOWN_PENALTY = 10.0
+
+    def __init__(self, scores: Scores) -> None:
+        self._scores = scores
+        self._longest = max(map(len, scores), default=1)
+        self._unknown = min(scores.values(), default=0.0) - self.UNKNOWN_PENALTY
+        self._ends = lru_cache(maxsize=100_000)(self._forward)
+
+    def cut(self, word: str, amount: float, random: Random) -> list[str]:
+        """Walk back from the end of the word, drawing each piece among those that can end there."""
+        pieces: list[str] = []
+        choices = self._ends(word, amount)
+        end = len(word)
+        while end:
+            lengths, weights = choices[end]
+            length = random.choices(lengths, weights)[0] if len(lengths) > 1 else lengths[0]
+            pieces.append(word[end - length : end])
+            end -= length
+        return pieces[::-1]
+
+    def _forward(self, word: str, alpha: float) -> list[tuple[list[int], list[float]]]:
+        """For each place of the word, the pieces that can end there, and how likely each is (forward filtering)."""
+        total = [0.0]
+        choices: list[tuple[list[int], list[float]]] = [([], [])]
+        for end in range(1, len(word) + 1):
+            lengths, logs = [], []
+            for length in range(1, min(end, self._longest) + 1):
+                score = self._scores.get(word[end - length : end], self._unknown if length == 1 else None)
+                if score is not None:
+                    lengths.append(length)
+                    logs.append(total[end - length] + alpha * score)
+            highest = max(logs)
+            weights = [math.exp(log - highest) for log in logs]
+            total.append(highest + math.log(sum(weights)))
+            choices.append((lengths, weights))
+        return choices

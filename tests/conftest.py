@@ -14,6 +14,21 @@ from regard.config import MODEL_CONFIGS, Config, read
 SMALL: dict[str, dict[str, Any]] = {
     "transformer": {"width": 16, "heads": 2, "depth": 2, "inner": 24, "dropout": 0.0},
 }
+
+# Every choice that a model's settings offer, each tried at least once.
+VARIANTS: dict[str, list[dict[str, Any]]] = {
+    "transformer": [
+        {},
+        {"norm": "before"},
+        {"positions": "learned", "longest": 32},
+        {"positions": "relative", "span": 3},
+        {"activation": "elu"},
+        {"activation": "gelu"},
+        {"tie": "target"},
+        {"tie": "none"},
+        {"decoder_depth": 1},
+    ],
+}
 VOCABULARY = 20
 DIGITS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
 

@@ -14,6 +14,7 @@ import pytest
 import regard
 from conftest import QUICK, write_digits
 from regard.cli.main import COMMANDS, main, parser
+from regard.config import MODEL_CONFIGS
 
 SETTINGS = [part for key, value in QUICK.items() for part in ("--set", f"{key}={value}")]
 
@@ -24,7 +25,7 @@ def test_help_needs_no_torch() -> None:
     subprocess.run([sys.executable, "-c", code + check], check=True, capture_output=True)
 
 
-@pytest.mark.parametrize("command", ["demo", "train", "translate", "score", "check"])
+@pytest.mark.parametrize("command", ["demo", "train", "translate", "score", "check", "models"])
 def test_every_command_teaches_by_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as left:
         main([command, "--help"])
@@ -41,6 +42,12 @@ def test_every_setting_is_listed_with_its_meaning(capsys: pytest.CaptureFixture[
         main(["train", "--settings"])
     listed = capsys.readouterr().out
     assert all(name in listed for name in ("model.width", "train.rate", "text.vocabulary", "decode.beam"))
+
+
+def test_every_model_is_listed_with_its_parameters(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["models", "--vocabulary", "37000"]) == 0
+    listed = capsys.readouterr().out
+    assert all(name in listed for name in MODEL_CONFIGS) and "base 63.1M" in listed
 
 
 SENTENCES = ["1 2 3", "", "9", "4 0"]

@@ -1,35 +1,27 @@
 """The laws of the contract, for every entry of MODELS."""
 
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import pytest
 import safetensors.torch
 import torch
 from torch.testing import assert_close
 
-from conftest import SMALL, VOCABULARY, small
+from conftest import SMALL, VARIANTS, VOCABULARY, small
 from regard.config import MODEL_CONFIGS, ModelConfig
 from regard.folder import load_weights
 from regard.layers.fast import smoothed_cross_entropy
 from regard.models import MODELS, build
 from regard.models.interface import Source, Writer
 
-VARIANTS = [
-    {},
-    {"norm": "before"},
-    {"positions": "learned", "longest": 32},
-    {"positions": "relative", "span": 3},
-    {"activation": "elu"},
-    {"activation": "gelu"},
-    {"tie": "target"},
-    {"tie": "none"},
-    {"decoder_depth": 1},
-]
+CASES = [(name, variant) for name, variants in VARIANTS.items() for variant in variants]
 
 
-@pytest.fixture(params=VARIANTS, ids=str)
-def config(name: str, request: pytest.FixtureRequest) -> ModelConfig:
-    return small(name, **request.param).model
+@pytest.fixture(params=CASES, ids=str)
+def config(request: pytest.FixtureRequest) -> ModelConfig:
+    name, variant = request.param
+    return small(name, **variant).model
 
 
 @pytest.fixture
@@ -50,7 +42,15 @@ def target(rows: int = 3, length: int = 6) -> torch.Tensor:
 
 def test_every_model_has_a_class_and_a_small_configuration() -> None:
     assert set(MODELS) == set(MODEL_CONFIGS.values())
-    assert set(SMALL) == set(MODEL_CONFIGS)
+    assert set(SMALL) == set(VARIANTS) == set(MODEL_CONFIGS)
+
+
+def test_every_choice_of_every_setting_is_tried() -> None:
+    for name, kind in MODEL_CONFIGS.items():
+        tried = [small(name, **variant).model for variant in VARIANTS[name]]
+        for setting, hint in get_type_hints(kind).items():
+            choices = {True, False} if hint is bool else set(get_args(hint))
+            assert choices <= {getattr(config, setting) for config in tried}, f"{name}: {setting}"
 
 
 def test_stepping_equals_reading_whole(model: Writer) -> None:

@@ -5,10 +5,10 @@ import os
 import sys
 from collections.abc import Sequence
 
-from regard.cli import check, demo, score, train, translate
+from regard.cli import check, demo, models, score, train, translate
 from regard.errors import RegardError
 
-COMMANDS = (demo, train, translate, score, check)
+COMMANDS = (demo, train, translate, score, check, models)
 
 EPILOG = """examples:
   regard demo                                        train and translate in three minutes, no data needed

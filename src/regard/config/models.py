@@ -7,6 +7,17 @@ from regard.config.setting import at_least, between, setting
 from regard.errors import ConfigError
 
 
+def heads_share(width: int, heads: int) -> None:
+    """Refuse a width that heads cannot share evenly."""
+    if width % heads:
+        below = width - width % heads
+        near = [n for n in (below, below + heads) if n]
+        raise ConfigError(
+            f"model.width {width} does not divide into {heads} heads. "
+            f"Set model.width to {' or '.join(map(str, near))}, or change model.heads."
+        )
+
+
 @dataclass(frozen=True, kw_only=True)
 class TransformerConfig:
     """The encoder-decoder Transformer; the defaults are the published base model."""
@@ -27,17 +38,86 @@ class TransformerConfig:
     def __post_init__(self) -> None:
         at_least(self, "model", width=2, heads=1, depth=1, decoder_depth=0, inner=1, longest=1, span=1)
         between(self, "model", 0.0, 0.95, "dropout")
-        if self.width % self.heads:
-            below = self.width - self.width % self.heads
-            near = [n for n in (below, below + self.heads) if n]
-            raise ConfigError(
-                f"model.width {self.width} does not divide into {self.heads} heads. "
-                f"Set model.width to {' or '.join(map(str, near))}, or change model.heads."
-            )
+        heads_share(self.width, self.heads)
         if self.positions == "sinusoidal" and self.width % 2:
             raise ConfigError(
                 f"model.width {self.width} is odd; sinusoidal positions need pairs. Use {self.width + 1}."
             )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seq2SeqConfig:
+    """Recurrent encoder and decoder without attention: the whole source must pass through one vector."""
+
+    width: int = setting(512, "numbers in a word's vector and in a layer's state")
+    depth: int = setting(2, "recurrent layers of the encoder and of the decoder")
+    cell: Literal["lstm", "gru"] = setting("lstm", "the recurrent cell")
+    bidirectional: bool = setting(True, "read the source in both directions")
+    dropout: float = setting(0.2, "share of numbers dropped between layers and after embeddings")
+    tie: Literal["all", "target", "none"] = setting("all", "embeddings shared: all three, the target's two, or none")
+
+    def __post_init__(self) -> None:
+        at_least(self, "model", width=2, depth=1)
+        between(self, "model", 0.0, 0.95, "dropout")
+        if self.bidirectional and self.width % 2:
+            raise ConfigError(f"model.width {self.width} is odd; two directions need halves. Use {self.width + 1}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BahdanauConfig(Seq2SeqConfig):
+    """The same with additive attention: before each word the decoder looks at the whole source again."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LuongConfig(Seq2SeqConfig):
+    """The same with multiplicative attention, after the recurrent layers."""
+
+    score: Literal["dot", "general", "concat"] = setting("general", "how decoder and source are compared")
+    input_feeding: bool = setting(True, "feed what was attended back into the next step")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConvConfig:
+    """Convolutional encoder and decoder, attention in every decoder layer."""
+
+    width: int = setting(512, "numbers in a word's vector and in a layer's state")
+    depth: int = setting(10, "convolutions of the encoder")
+    decoder_depth: int = setting(0, "convolutions of the decoder; 0 = as many as the encoder")
+    kernel: int = setting(3, "words that a convolution sees at a time; odd")
+    dropout: float = setting(0.2, "share of numbers dropped before convolutions and after embeddings")
+    longest: int = setting(1024, "longest sentence in tokens that the learned positions can hold")
+    tie: Literal["all", "target", "none"] = setting("all", "embeddings shared: all three, the target's two, or none")
+
+    def __post_init__(self) -> None:
+        at_least(self, "model", width=2, depth=1, decoder_depth=0, kernel=1, longest=1)
+        between(self, "model", 0.0, 0.95, "dropout")
+        if self.kernel % 2 == 0:
+            raise ConfigError(f"model.kernel {self.kernel} is even and has no middle. Use {self.kernel + 1}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class UniversalConfig:
+    """The Universal Transformer: one layer, repeated; each word can halt on its own."""
+
+    width: int = setting(512, "numbers in a word's vector")
+    heads: int = setting(8, "attention heads; they share the width")
+    depth: int = setting(6, "times the layer is repeated; with halting, at most")
+    inner: int = setting(2048, "width inside the feed-forward layers")
+    dropout: float = setting(0.1, "share of numbers dropped after each sub-layer and embedding")
+    activation: Literal["relu", "elu", "gelu"] = setting("relu", "between the two feed-forward layers")
+    norm: Literal["after", "before"] = setting("after", "layer norm after each sub-layer (published) or before it")
+    tie: Literal["all", "target", "none"] = setting("all", "embeddings shared: all three, the target's two, or none")
+    halting: bool = setting(True, "let each word stop by itself (adaptive computation time)")
+    threshold: float = setting(0.99, "halting: the probability at which a word stops")
+    ponder: float = setting(0.01, "halting: cost of a repetition, per word, in the loss")
+
+    def __post_init__(self) -> None:
+        at_least(self, "model", width=2, heads=1, depth=1, inner=1, ponder=0)
+        between(self, "model", 0.0, 0.95, "dropout")
+        between(self, "model", 0.01, 0.9999, "threshold")
+        heads_share(self.width, self.heads)
+        if self.width % 2:
+            raise ConfigError(f"model.width {self.width} is odd; its positions need pairs. Use {self.width + 1}.")
 
 
 ModelConfig = TransformerConfig  # a union, once there are more

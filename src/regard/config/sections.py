@@ -46,7 +46,7 @@ class TrainConfig:
     batch_tokens: int = setting(4096, "tokens a batch holds on its longer side, padding counted")
     accumulate: int = setting(1, "batches summed into one update")
     rate: float = setting(0.0, "highest learning rate; 0 = the paper's, 1 / sqrt(width x warm_up)")
-    warm_up: int = setting(4000, "updates in which the rate rises")
+    warm_up: int = setting(2000, "updates in which the rate rises")
     schedule: Literal["paper", "inverse_sqrt", "cosine", "plateau", "constant"] = setting(
         "inverse_sqrt", "how the rate falls after that (cosine reaches 0 at train.steps)"
     )

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from regard.errors import DataError, StorageError
-from regard.text import grammar
+from regard.text import grammar, tasks
 from regard.text.formats import (
     Fault,
     Reason,
@@ -172,6 +172,12 @@ BUILTIN: dict[str, Task] = {
     "builtin:en-fr/valid": Task(partial(grammar.corpus, "valid"), 1000),
     "builtin:en-fr/test": Task(partial(grammar.corpus, "test"), 1000),
     "builtin:en-fr/ambiguous": Task(partial(grammar.ambiguous, "test"), 1000),
+    # builtin:copy, builtin:copy/valid and so on, for each task and split.
+    **{
+        f"builtin:{name}/{split}".removesuffix("/train"): Task(partial(tasks.pairs, name, split), tasks.COUNTS[split])
+        for name, rule in tasks.TASKS.items()
+        for split in rule.lengths
+    },
 }
 
 

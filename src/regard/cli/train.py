@@ -17,7 +17,8 @@ EXAMPLES = """  regard train train.en train.fr --valid valid.en valid.fr --to ru
   zcat pairs.tsv.gz | regard train - --to runs/mine
 
 DATA is two parallel files, one TSV, CSV (with a header) or JSONL file, each also as .gz,
-- for tab-separated pairs on standard input, or builtin:en-fr, which needs no file.
+- for tab-separated pairs on standard input, or a built-in corpus, which needs no file: builtin:en-fr,
+or the tasks builtin:copy, reverse, sort, addition, numbers and dates.
 Stop it whenever you like (Ctrl-C saves); the same command goes on where it stopped.
 `regard train --settings` lists everything that --set and a recipe can change."""
 

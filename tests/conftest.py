@@ -13,6 +13,7 @@ from regard.config import MODEL_CONFIGS, Config, read
 
 SMALL: dict[str, dict[str, Any]] = {
     "transformer": {"width": 16, "heads": 2, "depth": 2, "inner": 24, "dropout": 0.0},
+    "universal": {"width": 16, "heads": 2, "depth": 3, "inner": 24, "dropout": 0.0},
 }
 
 # Every choice that a model's settings offer, each tried at least once.
@@ -27,6 +28,15 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"tie": "target"},
         {"tie": "none"},
         {"decoder_depth": 1},
+    ],
+    "universal": [
+        {},
+        {"halting": False},
+        {"norm": "before"},
+        {"activation": "elu"},
+        {"activation": "gelu"},
+        {"tie": "target"},
+        {"tie": "none"},
     ],
 }
 VOCABULARY = 20

@@ -8,13 +8,12 @@ import torch.nn.functional as F
 from torch import nn
 from torch.testing import assert_close
 
-from regard.config import TransformerConfig
 from regard.layers.attention import SHORT, MultiHead, attend, attend_fused
 from regard.layers.blocks import xavier
 from regard.layers.fast import Dropout, dropout_mask, smoothed_cross_entropy
 from regard.layers.masks import causal, real
 from regard.layers.positions import Relative, sinusoids
-from regard.models.transformer import DecoderLayer, EncoderLayer
+from regard.layers.transformer import BlockShape, DecoderBlock, EncoderBlock
 
 WIDTH, HEADS, INNER = 16, 4, 24
 close = {"atol": 1e-5, "rtol": 1e-4}
@@ -58,7 +57,7 @@ def test_multi_head_attention_equals_torchs(masked: bool) -> None:
 @pytest.mark.parametrize("norm", ["after", "before"])
 @pytest.mark.parametrize("activation", ["relu", "gelu", "elu"])
 def test_an_encoder_layer_equals_torchs(norm: str, activation: str) -> None:
-    ours = EncoderLayer(config(norm, activation)).eval()
+    ours = EncoderBlock(shape(norm, activation)).eval()
     theirs = nn.TransformerEncoderLayer(
         WIDTH, HEADS, INNER, batch_first=True, norm_first=norm == "before", activation=getattr(F, activation)
     )
@@ -73,7 +72,7 @@ def test_an_encoder_layer_equals_torchs(norm: str, activation: str) -> None:
 
 @pytest.mark.parametrize("norm", ["after", "before"])
 def test_a_decoder_layer_equals_torchs(norm: str) -> None:
-    ours = DecoderLayer(config(norm, "relu")).eval()
+    ours = DecoderBlock(shape(norm, "relu")).eval()
     theirs = nn.TransformerDecoderLayer(WIDTH, HEADS, INNER, batch_first=True, norm_first=norm == "before").eval()
     copy_attention(ours.self_attention, theirs.self_attn)
     copy_attention(ours.source_attention, theirs.multihead_attn)
@@ -82,7 +81,9 @@ def test_a_decoder_layer_equals_torchs(norm: str) -> None:
     copy_norms(list(zip(around, [theirs.norm1, theirs.norm2, theirs.norm3], strict=True)))
     x, memory, real_BS = torch.randn(2, 5, WIDTH), torch.randn(2, 7, WIDTH), real(torch.tensor([7, 4]), 7)
     expected = theirs(x, memory, tgt_mask=~causal(5), memory_key_padding_mask=~real_BS)
-    assert_close(ours(x, memory, real_BS, weights=False)[0], expected, **close)
+    query, own = ours.project(x)
+    found, _, _ = ours(x, query, own, ours.remember(memory, real_BS), causal=True, weights=False)
+    assert_close(found, expected, **close)
 
 
 @pytest.mark.parametrize("looking", ["all", "real", "causal"])
@@ -179,8 +180,8 @@ def test_dropout_is_a_function_of_the_seed() -> None:
     assert dropout_mask(torch.empty(1000), 0.5).equal(first)
 
 
-def config(norm: str, activation: str) -> TransformerConfig:
-    return TransformerConfig(width=WIDTH, heads=HEADS, inner=INNER, norm=norm, activation=activation)  # type: ignore[arg-type]
+def shape(norm: str, activation: str) -> BlockShape:
+    return BlockShape(WIDTH, HEADS, INNER, 0.1, activation, norm_first=norm == "before")
 
 
 def copy_attention(ours: MultiHead, theirs: nn.MultiheadAttention) -> None:

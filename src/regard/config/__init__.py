@@ -3,7 +3,7 @@
 A configuration that exists is valid. Each default is written once, beside its field. Nothing here needs torch.
 """
 
-from regard.config.models import MODEL_CONFIGS, SIZES, ModelConfig, TransformerConfig
+from regard.config.models import MODEL_CONFIGS, SIZES, ModelConfig, TransformerConfig, UniversalConfig
 from regard.config.reading import (
     Config,
     as_table,
@@ -26,6 +26,7 @@ __all__ = [
     "TextConfig",
     "TrainConfig",
     "TransformerConfig",
+    "UniversalConfig",
     "as_table",
     "describe",
     "differences",

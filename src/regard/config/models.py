@@ -120,17 +120,26 @@ class UniversalConfig:
             raise ConfigError(f"model.width {self.width} is odd; its positions need pairs. Use {self.width + 1}.")
 
 
-ModelConfig = TransformerConfig  # a union, once there are more
+ModelConfig = TransformerConfig | UniversalConfig
 
-MODEL_CONFIGS: dict[str, type[ModelConfig]] = {"transformer": TransformerConfig}
+MODEL_CONFIGS: dict[str, type[ModelConfig]] = {
+    "transformer": TransformerConfig,
+    "universal": UniversalConfig,
+}
 
-# What `--size` stands for. `base` is the dataclass as it is; `big` is the paper's other model.
+# What `--size` stands for. `base` is the dataclass as it is: the published model, where there is one.
+# The `tiny` ones have about as many parameters as each other.
 SIZES: dict[type[ModelConfig], dict[str, dict[str, Any]]] = {
     TransformerConfig: {
         "tiny": {"width": 128, "heads": 4, "depth": 4, "inner": 256, "dropout": 0.3},
         "small": {"width": 256, "heads": 4, "depth": 6, "inner": 1024, "dropout": 0.3},
         "base": {},
         "big": {"width": 1024, "heads": 16, "inner": 4096, "dropout": 0.3},
+    },
+    UniversalConfig: {
+        "tiny": {"width": 192, "heads": 6, "depth": 4, "inner": 384, "dropout": 0.3},
+        "small": {"width": 384, "heads": 6, "depth": 6, "inner": 1536, "dropout": 0.3},
+        "base": {},
     },
 }
 DEFAULT_MODEL, DEFAULT_SIZE = "transformer", "tiny"

@@ -1,11 +1,16 @@
 """The models there are. A new one is a file here, a config class, and a line in this dict."""
 
-from regard.config import ModelConfig, TransformerConfig
+from collections.abc import Callable
+from typing import Any
+
+from regard.config import ModelConfig, TransformerConfig, UniversalConfig
 from regard.models.interface import Writer
 from regard.models.transformer import Transformer
+from regard.models.universal import Universal
 
-MODELS: dict[type[ModelConfig], type[Transformer]] = {
+MODELS: dict[type[ModelConfig], Callable[[Any, int], Writer]] = {
     TransformerConfig: Transformer,
+    UniversalConfig: Universal,
 }
 
 

@@ -1,0 +1,113 @@
+"""The two blocks of the Transformer (Vaswani et al. 2017, figure 1), for every model that is built of them."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from regard.layers.attention import MultiHead
+from regard.layers.blocks import FeedForward, Residual
+
+
+class BlockShape(NamedTuple):
+    """What a block is made of."""
+
+    width: int
+    heads: int
+    inner: int
+    dropout: float
+    activation: str
+    norm_first: bool
+    span: int = 0
+    """Of relative positions; 0 = none."""
+
+    def residual(self) -> Residual:
+        """The connection around a sub-layer."""
+        return Residual(self.width, self.dropout, norm_first=self.norm_first)
+
+
+class EncoderBlock(nn.Module):
+    """Every word looks at every word, then the feed-forward layer; each within a residual connection."""
+
+    def __init__(self, shape: BlockShape) -> None:
+        super().__init__()
+        self.attention = MultiHead(shape.width, shape.heads, shape.span)
+        self.feed_forward = FeedForward(shape.width, shape.inner, shape.activation)
+        self.around_attention = shape.residual()
+        self.around_feed_forward = shape.residual()
+
+    def forward(self, x_BSW: Tensor, real_BS: Tensor | None, *, weights: bool) -> tuple[Tensor, Tensor | None]:
+        query, key, value = self.attention.project_all(self.around_attention.enter(x_BSW))
+        context, seen = self.attention(query, key, value, real_BS, weights=weights)
+        x_BSW = self.around_attention.leave(x_BSW, context)
+        inner = self.feed_forward(self.around_feed_forward.enter(x_BSW))
+        return self.around_feed_forward.leave(x_BSW, inner), seen
+
+
+class DecoderBlock(nn.Module):
+    """Masked self-attention, attention to the source, then the feed-forward layer.
+
+    No padding mask is needed on the target: padding stands at the end, where no earlier word can look.
+    """
+
+    def __init__(self, shape: BlockShape) -> None:
+        super().__init__()
+        self.self_attention = MultiHead(shape.width, shape.heads, shape.span)
+        self.source_attention = MultiHead(shape.width, shape.heads)
+        self.feed_forward = FeedForward(shape.width, shape.inner, shape.activation)
+        self.around_self = shape.residual()
+        self.around_source = shape.residual()
+        self.around_feed_forward = shape.residual()
+
+    def forward(
+        self, x_BTW: Tensor, query: Tensor, past: "Past", memory: "Memory", *, causal: bool, weights: bool
+    ) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        """The states after, and where they looked; `query` and the end of `past` are what `project` made of x."""
+        context, to_self = self.self_attention(query, past.key, past.value, causal=causal, weights=weights)
+        x_BTW = self.around_self.leave(x_BTW, context)
+        query = self.source_attention.project_query(self.around_source.enter(x_BTW))
+        context, to_source = self.source_attention(query, memory.key, memory.value, memory.real_BS, weights=weights)
+        x_BTW = self.around_source.leave(x_BTW, context)
+        inner = self.feed_forward(self.around_feed_forward.enter(x_BTW))
+        return self.around_feed_forward.leave(x_BTW, inner), to_self, to_source
+
+    def project(self, x_BTW: Tensor) -> tuple[Tensor, "Past"]:
+        """What target words ask, and what they show to words after them."""
+        query, key, value = self.self_attention.project_all(self.around_self.enter(x_BTW))
+        return query, Past(key, value)
+
+    def remember(self, memory_BSW: Tensor, real_BS: Tensor | None) -> "Memory":
+        """Project the source: when writing, once for a whole sentence."""
+        return Memory(*self.source_attention.project_memory(memory_BSW), real_BS)
+
+
+class Past(NamedTuple):
+    """Keys and values of target words as one block has seen them, by heads."""
+
+    key: Tensor
+    value: Tensor
+
+    def followed_by(self, other: "Past") -> "Past":
+        """These words, then those."""
+        return Past(torch.cat([self.key, other.key], 2), torch.cat([self.value, other.value], 2))
+
+    def reorder(self, index_B: Tensor) -> "Past":
+        """These rows."""
+        return Past(self.key.index_select(0, index_B), self.value.index_select(0, index_B))
+
+
+class Memory(NamedTuple):
+    """Keys and values of the source, by heads, and which of its words are real."""
+
+    key: Tensor
+    value: Tensor
+    real_BS: Tensor | None
+
+    def no_past(self) -> Past:
+        """The past of a target that has not begun."""
+        return Past(self.key[:, :, :0], self.value[:, :, :0])
+
+    def reorder(self, index_B: Tensor) -> "Memory":
+        """These rows."""
+        real_BS = self.real_BS.index_select(0, index_B) if self.real_BS is not None else None
+        return Memory(self.key.index_select(0, index_B), self.value.index_select(0, index_B), real_BS)

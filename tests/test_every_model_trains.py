@@ -11,7 +11,13 @@ from regard.run import train
 
 def settings(name: str) -> Config:
     chosen = {key: value for key, value in QUICK.items() if not key.startswith("model.")}
-    chosen |= {"model.name": name, "train.steps": 14, "train.validate_steps": 7, "train.checkpoint_steps": 7}
+    chosen |= {
+        "model.name": name,
+        "train.steps": 14,
+        "train.validate_steps": 7,
+        "train.checkpoint_steps": 7,
+        "text.longest": 31,
+    }
     chosen |= {f"model.{key}": value for key, value in {**SMALL[name], "dropout": 0.2}.items()}
     return read(parse_set(f"{key}={value}" for key, value in chosen.items()))
 

@@ -7,10 +7,11 @@ import math
 import numpy as np
 import pytest
 
-from regard.config import DecodeConfig
+from regard.config import DecodeConfig, read
 from regard.decode.translator import Translator, _batches
 from regard.errors import ConfigError, DataError
 from regard.evaluate import evaluate
+from regard.models import build
 from regard.text.pair import Pair
 from regard.text.tokenizer import END, Listed
 from toys import Toy, log_softmax, random_toy
@@ -166,3 +167,11 @@ def test_evaluation_reports_perplexity_per_token_and_refuses_wrong_names_at_once
             evaluate(ours, pairs, **wrong)
     with pytest.raises(DataError, match="no sentence pairs"):
         evaluate(ours, [])
+
+
+@pytest.mark.parametrize("settings", [{"beam": 1}, {"beam": 3}, {"sample": True}], ids=str)
+def test_a_model_with_few_positions_is_never_asked_for_more(settings):
+    config = read({"model": {"width": 8, "heads": 2, "depth": 1, "inner": 8, "positions": "learned", "longest": 9}})
+    model = Translator(build(config.model, WORDS.size), WORDS)
+    (found,) = model.n_best(["a b"], **settings)
+    assert len(WORDS.encode([found[0].text])[0]) <= 8

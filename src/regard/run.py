@@ -88,6 +88,11 @@ def _train(
     threads = set_threads(config.train.threads)
     torch.manual_seed(config.train.seed)
     model = build(config.model, prepared.tokenizer.size)
+    if model.longest is not None and config.text.longest >= model.longest:
+        raise ConfigError(
+            f"text.longest {config.text.longest} lets in sentences for which this model has no positions. "
+            f"Set text.longest={model.longest - 1} or less, or model.longest={config.text.longest + 1} or more."
+        )
     learner = Learner(model, config.train, device, precision)
     state = _resume(to, learner, finished, display)
     if finished and (reason := state.ended(config.train)):

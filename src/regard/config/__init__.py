@@ -3,7 +3,7 @@
 A configuration that exists is valid. Each default is written once, beside its field. Nothing here needs torch.
 """
 
-from regard.config.models import MODEL_CONFIGS, SIZES, ModelConfig, TransformerConfig, UniversalConfig
+from regard.config.models import MODEL_CONFIGS, SIZES, ConvConfig, ModelConfig, TransformerConfig, UniversalConfig
 from regard.config.reading import (
     Config,
     as_table,
@@ -21,6 +21,7 @@ __all__ = [
     "MODEL_CONFIGS",
     "SIZES",
     "Config",
+    "ConvConfig",
     "DecodeConfig",
     "ModelConfig",
     "TextConfig",

@@ -120,9 +120,10 @@ class UniversalConfig:
             raise ConfigError(f"model.width {self.width} is odd; its positions need pairs. Use {self.width + 1}.")
 
 
-ModelConfig = TransformerConfig | UniversalConfig
+ModelConfig = ConvConfig | TransformerConfig | UniversalConfig
 
 MODEL_CONFIGS: dict[str, type[ModelConfig]] = {
+    "conv": ConvConfig,
     "transformer": TransformerConfig,
     "universal": UniversalConfig,
 }
@@ -130,6 +131,11 @@ MODEL_CONFIGS: dict[str, type[ModelConfig]] = {
 # What `--size` stands for. `base` is the dataclass as it is: the published model, where there is one.
 # The `tiny` ones have about as many parameters as each other.
 SIZES: dict[type[ModelConfig], dict[str, dict[str, Any]]] = {
+    ConvConfig: {
+        "tiny": {"width": 128, "depth": 5, "dropout": 0.3},
+        "small": {"width": 256, "depth": 8, "dropout": 0.3},
+        "base": {},
+    },
     TransformerConfig: {
         "tiny": {"width": 128, "heads": 4, "depth": 4, "inner": 256, "dropout": 0.3},
         "small": {"width": 256, "heads": 4, "depth": 6, "inner": 1024, "dropout": 0.3},

@@ -58,7 +58,14 @@ class Rules:
     all other rules: it is written as given, and the limit grows to hold it.
     """
 
-    def __init__(self, config: DecodeConfig, source: Source, prefixes: Sequence[Sequence[int]] = ()) -> None:
+    def __init__(
+        self,
+        config: DecodeConfig,
+        source: Source,
+        prefixes: Sequence[Sequence[int]] = (),
+        longest: int | None = None,
+    ) -> None:
+        """`longest` is the model's own limit, begin counted."""
         device = source.lengths_B.device
         B = len(source.lengths_B)
         assert len(prefixes) in (0, B), "a prefix for every sentence, or none"
@@ -73,6 +80,8 @@ class Rules:
         limit_B = source.lengths_B - 1 + _ROOM
         if config.max_length:
             limit_B = torch.full_like(limit_B, config.max_length)
+        if longest is not None:
+            limit_B = limit_B.clamp(max=longest - 1)
         self.limit_B = torch.maximum(limit_B, self._prefix_length_B).clamp(min=config.min_length)
         """Tokens each sentence may have, the end not counted."""
 

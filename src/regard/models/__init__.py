@@ -3,12 +3,14 @@
 from collections.abc import Callable
 from typing import Any
 
-from regard.config import ModelConfig, TransformerConfig, UniversalConfig
+from regard.config import ConvConfig, ModelConfig, TransformerConfig, UniversalConfig
+from regard.models.conv import Conv
 from regard.models.interface import Writer
 from regard.models.transformer import Transformer
 from regard.models.universal import Universal
 
 MODELS: dict[type[ModelConfig], Callable[[Any, int], Writer]] = {
+    ConvConfig: Conv,
     TransformerConfig: Transformer,
     UniversalConfig: Universal,
 }

@@ -52,6 +52,9 @@ class Writer(nn.Module, ABC):
     words: nn.Linear
     """Hidden state -> scores over the vocabulary. Training reads its weight, to score words without keeping all scores."""
 
+    longest: int | None = None
+    """Tokens a sentence may have, begin or end counted; None = any number. Learned positions set a limit."""
+
     @abstractmethod
     def forward(self, source: Source, target_BT: Tensor, *, attention: bool = False) -> Output:
         """Read the source and all of the target; position t is to predict word t + 1."""

@@ -24,6 +24,7 @@ class Transformer(Writer):
 
     def __init__(self, config: TransformerConfig, vocabulary: int) -> None:
         super().__init__()
+        self.longest = config.longest if config.positions == "learned" else None
         self.encoder = Encoder(config)
         self.decoder = Decoder(config)
         self.words = nn.Linear(config.width, vocabulary, bias=False)

@@ -120,17 +120,29 @@ class UniversalConfig:
             raise ConfigError(f"model.width {self.width} is odd; its positions need pairs. Use {self.width + 1}.")
 
 
-ModelConfig = ConvConfig | TransformerConfig | UniversalConfig
+ModelConfig = Seq2SeqConfig | BahdanauConfig | LuongConfig | ConvConfig | TransformerConfig | UniversalConfig
 
 MODEL_CONFIGS: dict[str, type[ModelConfig]] = {
+    "seq2seq": Seq2SeqConfig,
+    "bahdanau": BahdanauConfig,
+    "luong": LuongConfig,
     "conv": ConvConfig,
     "transformer": TransformerConfig,
     "universal": UniversalConfig,
 }
 
+RECURRENT_SIZES: dict[str, dict[str, Any]] = {
+    "tiny": {"width": 160, "dropout": 0.3},
+    "small": {"width": 384, "dropout": 0.3},
+    "base": {},
+}
+
 # What `--size` stands for. `base` is the dataclass as it is: the published model, where there is one.
 # The `tiny` ones have about as many parameters as each other.
 SIZES: dict[type[ModelConfig], dict[str, dict[str, Any]]] = {
+    Seq2SeqConfig: RECURRENT_SIZES,
+    BahdanauConfig: RECURRENT_SIZES,
+    LuongConfig: RECURRENT_SIZES,
     ConvConfig: {
         "tiny": {"width": 128, "depth": 5, "dropout": 0.3},
         "small": {"width": 256, "depth": 8, "dropout": 0.3},

@@ -73,14 +73,20 @@ class ShowSettings(argparse.Action):
     """`--settings`: print every setting with its default and meaning, then leave."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        sections: list[tuple[str, type]] = [("text", TextConfig), ("train", TrainConfig), ("decode", DecodeConfig)]
-        sections += [("model", kind) for kind in MODEL_CONFIGS.values()]
-        for section, kind in sections:
-            print(f"[{section}]  {kind.__doc__}")
-            for name, default, meaning in describe(kind):
-                print(f"  {section + '.' + name:28} {default!s:14} {meaning}")
-            print()
+        show("text", TextConfig.__doc__, TextConfig)
+        show("train", TrainConfig.__doc__, TrainConfig)
+        show("decode", DecodeConfig.__doc__, DecodeConfig)
+        for name, kind in MODEL_CONFIGS.items():
+            show("model", f"--model {name}: {kind.__doc__}", kind)
         parser.exit()
+
+
+def show(section: str, title: str | None, kind: type) -> None:
+    """One section: each setting with its default and meaning."""
+    print(f"[{section}]  {title}")
+    for name, default, meaning in describe(kind):
+        print(f"  {section + '.' + name:28} {default!s:14} {meaning}")
+    print()
 
 
 def add_decode_options(parser: argparse.ArgumentParser) -> None:

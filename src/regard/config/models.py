@@ -65,12 +65,12 @@ class Seq2SeqConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class BahdanauConfig(Seq2SeqConfig):
-    """The same with additive attention: before each word the decoder looks at the whole source again."""
+    """Recurrent, with additive attention: before each word the decoder looks at the whole source again."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LuongConfig(Seq2SeqConfig):
-    """The same with multiplicative attention, after the recurrent layers."""
+    """Recurrent, with multiplicative attention: each word looks at the whole source after the recurrent layers."""
 
     score: Literal["dot", "general", "concat"] = setting("general", "how decoder and source are compared")
     input_feeding: bool = setting(True, "feed what was attended back into the next step")

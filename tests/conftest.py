@@ -15,7 +15,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "seq2seq": {"width": 16, "depth": 2, "dropout": 0.0},
     "bahdanau": {"width": 16, "depth": 2, "dropout": 0.0},
     "luong": {"width": 16, "depth": 2, "dropout": 0.0},
-    "conv": {"width": 16, "depth": 2, "kernel": 3, "longest": 32, "dropout": 0.0},
+    "conv": {"width": 16, "depth": 1, "kernel": 3, "longest": 32, "dropout": 0.0},
     "transformer": {"width": 16, "heads": 2, "depth": 2, "inner": 24, "dropout": 0.0},
     "universal": {"width": 16, "heads": 2, "depth": 3, "inner": 24, "dropout": 0.0},
 }
@@ -33,7 +33,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "seq2seq": RECURRENT,
     "bahdanau": RECURRENT,
     "luong": [*RECURRENT, {"score": "dot"}, {"score": "concat"}, {"input_feeding": False}],
-    "conv": [{}, {"kernel": 5}, {"decoder_depth": 1}, {"tie": "target"}, {"tie": "none"}],
+    "conv": [{}, {"kernel": 5, "depth": 2}, {"decoder_depth": 2}, {"tie": "target"}, {"tie": "none"}],
     "transformer": [
         {},
         {"norm": "before"},

@@ -44,7 +44,7 @@ class Learned(nn.Module):
         if last > self.table.num_embeddings:
             raise DataError(
                 f"A sentence of {last} tokens is longer than the {self.table.num_embeddings} positions this model "
-                "learned. Split the sentence, or train with a larger model.longest or model.positions=sinusoidal."
+                "learned. Split the sentence, or train with a larger model.longest."
             )
         return self.table.weight[first:last]
 

@@ -152,11 +152,8 @@ def test_the_commands_of_the_readme_run(tmp_path: Path) -> None:
     """Each `regard` line of the README, on a small corpus, for a few steps."""
     from conftest import QUICK, write_digits
 
-    source, target = write_digits(tmp_path, 60, "my")
-    Path(source).rename(tmp_path / "my.en")
-    Path(tmp_path / "my.en").write_text((tmp_path / "my.en").read_text())
-    (tmp_path / "my.fr").write_text("".join(f"{n} fr\n" for n in range(60)))
-    assert target
+    for name, written in zip(("my.en", "my.fr"), write_digits(tmp_path, 60), strict=True):
+        Path(written).rename(tmp_path / name)
     quick = [part for key, value in QUICK.items() for part in ("--set", f"{key}={value}")]
     commands = [line for line in re.findall(r"^regard .*", readme(), flags=re.MULTILINE) if " demo" not in line]
     assert len(commands) >= 4

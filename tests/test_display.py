@@ -8,13 +8,13 @@ from rich.console import Console
 
 from regard.cli import display
 from regard.config import TrainConfig
-from regard.text.pair import Pair
-from regard.training.loop import TrainState, Validation
+from regard.training.loop import Sample, TrainState, Validation
 
 LINE: dict[str, Any] = {
     "step": 50, "epoch": 0, "loss": 4.5, "rate": 0.001, "tokens_per_second": 1234.5, "seconds": 9.0, "tokens": 1, "padding": 0.0,
 }  # fmt: skip
-VALIDATION = Validation(1.5, 33.3, 55.5, [(Pair("a [b] source", "its target"), "what was [red]written")])
+SAMPLE = Sample("a [b] source", "what was [red]written", "its target")
+VALIDATION = Validation(1.5, {"bleu": 33.3, "chrf": 55.5}, [SAMPLE])
 
 
 def show(shown: Any) -> None:
@@ -41,7 +41,7 @@ def test_a_terminal_gets_a_bar_with_the_course_of_the_loss(monkeypatch: pytest.M
         display, "Console", lambda **_: Console(file=terminal, force_terminal=True, width=160, color_system=None)
     )
     show(display.Bar(TrainConfig(steps=100, max_minutes=1)))
-    for part in ("50%", "█", "1,234 tokens/s", "best 1.500 / BLEU 33.3 at 50", "[red]written"):
+    for part in ("50%", "█", "1,234 tokens/s", "best 1.500 BLEU 33.3 at 50", "[red]written"):
         assert part in terminal.getvalue()
 
 

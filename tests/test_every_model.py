@@ -1,4 +1,4 @@
-"""The laws of the contract, for every entry of MODELS."""
+"""The laws of the contract, for every entry of MODELS: of those that write, then of those that read."""
 
 from pathlib import Path
 from typing import get_args, get_type_hints
@@ -8,14 +8,15 @@ import safetensors.torch
 import torch
 from torch.testing import assert_close
 
-from conftest import SMALL, VARIANTS, VOCABULARY, small
+from conftest import READERS, SMALL, VARIANTS, VOCABULARY, WRITERS, small
 from regard.config import MODEL_CONFIGS, ModelConfig
 from regard.folder import load_weights
 from regard.layers.fast import smoothed_cross_entropy
 from regard.models import MODELS, build
-from regard.models.interface import Source, Writer
+from regard.models.interface import LanguageModel, Reader, Source, Writer
 
-CASES = [(name, variant) for name, variants in VARIANTS.items() for variant in variants]
+CASES = [(name, variant) for name in WRITERS for variant in VARIANTS[name]]
+READING = [(name, variant) for name in READERS for variant in VARIANTS[name]]
 
 
 @pytest.fixture(params=CASES, ids=str)
@@ -118,6 +119,7 @@ def test_saving_and_loading_changes_nothing(model: Writer, config: ModelConfig) 
     assert_close(other(source([5, 3]), target(2)).hidden_BTW, model(source([5, 3]), target(2)).hidden_BTW)
 
 
+@pytest.mark.parametrize("name", WRITERS)
 def test_one_batch_can_be_memorised(name: str) -> None:
     model = build(small(name).model, VOCABULARY)
     read, written = source([5, 3, 4]), target()
@@ -129,3 +131,72 @@ def test_one_batch_can_be_memorised(name: str) -> None:
         loss.backward()
         optimizer.step()
     assert model.words(model(read, written[:, :-1]).hidden_BTW).argmax(-1).equal(written[:, 1:])
+
+
+def test_a_language_model_needs_no_source(model: Writer) -> None:
+    if not isinstance(model, LanguageModel):
+        return
+    written = target()
+    nothing = Source(written[:, :0], torch.zeros(3, dtype=torch.long))
+    whole = model.words(model(nothing, written).hidden_BTW)
+    state = model.start(nothing)
+    for t in range(written.shape[1]):
+        logits, state = model.step(written[:, t], state)
+        assert_close(logits, whole[:, t], atol=1e-5, rtol=1e-4)
+
+
+def test_a_source_is_the_beginning_of_a_language_models_text(model: Writer) -> None:
+    if not isinstance(model, LanguageModel):
+        return
+    read, written = source([5, 5, 5]), target()
+    nothing = Source(written[:, :0], torch.zeros(3, dtype=torch.long))
+    joined = model(nothing, torch.cat([read.ids_BS, written], 1)).hidden_BTW[:, 5:]
+    assert_close(model(read, written).hidden_BTW, joined, atol=1e-5, rtol=1e-4)
+
+
+# Models that read.
+
+
+@pytest.fixture(params=READING, ids=str)
+def reading(request: pytest.FixtureRequest) -> ModelConfig:
+    name, variant = request.param
+    return small(name, **variant).model
+
+
+@pytest.fixture
+def reader(reading: ModelConfig) -> Reader:
+    return build(reading, VOCABULARY).eval()  # type: ignore[return-value]
+
+
+def test_padding_changes_nothing_for_a_reader(reader: Reader) -> None:
+    short, padded = source([4, 4]), source([4, 4], size=9)
+    padded.ids_BS[:, :4] = short.ids_BS
+    assert_close(reader(*short).hidden_BTW, reader(*padded).hidden_BTW[:, :4], atol=1e-5, rtol=1e-4)
+
+
+def test_a_reader_sees_both_sides(reader: Reader) -> None:
+    for weight in reader.parameters():
+        weight.data.mul_(5 if weight.dim() > 1 else 1)  # new ones are so small that little shows
+    read = source([6, 6])
+    other = read.ids_BS.clone()
+    other[:, -1] = 23 - other[:, -1]
+    changed = (reader(*read).hidden_BTW - reader(other, read.lengths_B).hidden_BTW).abs().amax(-1)
+    assert (changed > 1e-6).all()
+
+
+def test_a_readers_attention_rows_sum_to_one_and_seeing_them_changes_nothing(reader: Reader) -> None:
+    read = source([5, 3, 4])
+    fused, plain = reader(*read), reader(*read, attention=True)
+    assert not fused.attention
+    real = torch.arange(5) < read.lengths_B[:, None]
+    assert_close(fused.hidden_BTW[real], plain.hidden_BTW[real], atol=1e-5, rtol=1e-4)
+    assert plain.attention
+    for weights in plain.attention.values():
+        assert_close(weights.sum(-1), torch.ones(weights.shape[:-1]))
+
+
+def test_saving_and_loading_a_reader_changes_nothing(reader: Reader, reading: ModelConfig) -> None:
+    stored = safetensors.torch.load(safetensors.torch.save({k: p.detach() for k, p in reader.named_parameters()}))
+    other = build(reading, VOCABULARY).eval()
+    load_weights(other, stored, Path("weights"))
+    assert_close(other(*source([5, 3])).hidden_BTW, reader(*source([5, 3])).hidden_BTW)

@@ -3,8 +3,10 @@
 from itertools import count
 from pathlib import Path
 
+import pytest
+
 import regard
-from conftest import QUICK, SMALL, write_digits
+from conftest import QUICK, SMALL, WRITERS, write_digits
 from regard.config import Config, parse_set, read
 from regard.run import train
 
@@ -16,12 +18,14 @@ def settings(name: str) -> Config:
         "train.steps": 14,
         "train.validate_steps": 7,
         "train.checkpoint_steps": 7,
-        "text.longest": 31,
+        "text.kind": "pairs",
+        "text.longest": 15,
     }
     chosen |= {f"model.{key}": value for key, value in {**SMALL[name], "dropout": 0.2}.items()}
     return read(parse_set(f"{key}={value}" for key, value in chosen.items()))
 
 
+@pytest.mark.parametrize("name", WRITERS)
 def test_it_trains_goes_on_to_the_same_bytes_and_translates(name: str, tmp_path: Path) -> None:
     data, config = write_digits(tmp_path, 80), settings(name)
     train(data, tmp_path / "whole", config)

@@ -19,8 +19,9 @@ TEXT = {"errors", "config"}
 FOLDER = {"errors", "config", "storage", "checkpoint", "models", "text"}
 DECODE = {"errors", "config", "models", "text"}
 TRAIN = {"errors", "config", "storage", "checkpoint", "layers", "models", "text"}
-RUN = FOLDER | TRAIN | DECODE | {"device", "folder", "metrics", "training", "decode", "card"}
-API = RUN | {"run", "inspection", "evaluate", "estimate"}
+JOBS = {"errors", "config", "models", "text", "training", "decode", "reading", "metrics", "label_metrics"}
+RUN = {"errors", "config", "device", "storage", "checkpoint", "folder", "models", "text", "training", "jobs", "card"}
+API = RUN | JOBS | {"run", "inspection", "evaluate", "perplexity", "estimate"}
 MAY_IMPORT = {
     "errors": set(),
     "config": {"errors"},
@@ -33,7 +34,13 @@ MAY_IMPORT = {
     "folder": FOLDER,
     "training": TRAIN,
     "decode": DECODE,
+    "reading": DECODE,
     "metrics": {"errors"},
+    "label_metrics": {"errors"},
+    "perplexity": {"decode", "text", "training"},
+    "jobs": JOBS,
+    "interop": FOLDER | {"folder"},
+    "pages": {"errors", "storage"},
     "evaluate": DECODE | {"decode", "metrics"},
     "inspection": {"errors", "text"},
     "card": {"config", "folder", "storage", "training"},
@@ -41,7 +48,8 @@ MAY_IMPORT = {
     "run": RUN,
     "api": API,
     "demo": API | {"api"},
-    "cli": API | {"api", "demo", "cli"},
+    "compare": API | {"api", "pages"},
+    "cli": API | {"api", "demo", "cli", "compare", "interop", "pages"},
     "__init__": {"api", "errors", "decode"},
     "__main__": {"cli"},
 }
@@ -154,12 +162,16 @@ def test_the_commands_of_the_readme_run(tmp_path: Path) -> None:
 
     for name, written in zip(("my.en", "my.fr"), write_digits(tmp_path, 60), strict=True):
         Path(written).rename(tmp_path / name)
-    quick = [part for key, value in QUICK.items() for part in ("--set", f"{key}={value}")]
+    (tmp_path / "labelled.tsv").write_text("".join(f"a {word} day\t{word}\n" for word in ("good", "bad") * 20))
+    settings = {key: ["--set", f"{key}={value}"] for key, value in QUICK.items()}
+    quick = [part for setting in settings.values() for part in setting]
+    # What begins with another model takes its shape and tokenizer from there.
+    again = [part for key, setting in settings.items() if key.startswith("train.") for part in setting]
     commands = [line for line in re.findall(r"^regard .*", readme(), flags=re.MULTILINE) if " demo" not in line]
     assert len(commands) >= 4
     for line in commands:
         arguments = [part.strip('"') for part in re.findall(r'"[^"]*"|\S+', line.split("#")[0])][1:]
-        extra = [*quick, "--steps", "3"] if arguments[0] == "train" else []
+        extra = [*(again if "--from" in arguments else quick), "--steps", "3"] if arguments[0] == "train" else []
         extra = ["--no-estimate"] if arguments[0] == "check" else extra
         subprocess.run(
             [sys.executable, "-m", "regard", *arguments, *extra], cwd=tmp_path, check=True, capture_output=True

@@ -7,7 +7,7 @@ import pytest
 import sacrebleu
 
 from regard.errors import ConfigError, DataError
-from regard.metrics import METRICS, bleu, chrf, exact_match, perplexity, scorer, ter
+from regard.metrics import METRICS, TRANSLATION, bleu, chrf, exact_match, perplexity, scorer, ter, word_accuracy
 
 REFERENCES = ["The cat sat on the mat.", "A dog barks.", "It is raining today, isn't it?", "Good morning!"]
 TRANSLATIONS = ["The cat sat on a mat.", "The dog barks.", "It rains today, isn't it?", "Good morning!"]
@@ -34,7 +34,7 @@ def test_chrf_and_ter_are_sacrebleus():
     assert ter(["a x c d"], ["a b c d"], interval=False).value == pytest.approx(25)
 
 
-@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize("name", TRANSLATION)
 def test_the_interval_is_sacrebleus_bootstrap_and_the_same_each_time(name):
     ours = scorer(name)(TRANSLATIONS, REFERENCES)
     metric = {"bleu": sacrebleu.BLEU, "chrf": sacrebleu.CHRF, "ter": sacrebleu.TER}[name]()
@@ -50,9 +50,32 @@ def test_without_interval_the_value_is_the_same(name):
     assert quick.low is None and quick.high is None and "bs:" not in quick.signature
 
 
+@pytest.mark.parametrize("name", TRANSLATION)
+def test_further_references_go_to_sacrebleu_and_an_empty_one_is_none(name):
+    metric = {"bleu": sacrebleu.BLEU, "chrf": sacrebleu.CHRF, "ter": sacrebleu.TER}[name]()
+    also = ["The cat sat on a mat", "Some dog barks.", "It rains today, or does it?", "Morning!"]
+    theirs = metric.corpus_score(TRANSLATIONS, [REFERENCES, also])
+    ours = scorer(name, interval=False)(TRANSLATIONS, REFERENCES, [also])
+    assert ours.value == theirs.score != scorer(name, interval=False)(TRANSLATIONS, REFERENCES).value
+    assert "nrefs:2" in ours.signature
+    none = scorer(name)(TRANSLATIONS, REFERENCES, [["", " ", "", ""]])
+    assert none == scorer(name)(TRANSLATIONS, REFERENCES) and "nrefs:1" in none.signature
+    assert "nrefs:var" in scorer(name)(TRANSLATIONS, REFERENCES, [[*also[:3], ""]]).signature
+
+
 def test_exact_match_counts_equal_sentences():
     assert exact_match(TRANSLATIONS, REFERENCES) == 25
     assert exact_match([" a"], ["a\n"]) == 100
+    assert exact_match(["b", "c", ""], ["a", "a", "a"], [["b", "", ""], ["", "c ", ""]]) == pytest.approx(200 / 3)
+
+
+def test_words_are_right_only_at_their_place():
+    assert word_accuracy(["a b c"], ["a b c"]) == 100
+    assert word_accuracy(["b c"], ["a b c"]) == 0
+    assert word_accuracy(["a  b c d"], [" a b"]) == 100
+    # Over all words, not over sentences: 4 of 6.
+    assert word_accuracy(["a b c d", "a b"], ["a b c d", "x y"]) == pytest.approx(200 / 3)
+    assert word_accuracy(["", "a"], ["a b c", "a"]) == 25
 
 
 def test_perplexity_worked_by_hand():
@@ -63,12 +86,18 @@ def test_perplexity_worked_by_hand():
         perplexity(0.0, 0)
 
 
-@pytest.mark.parametrize("metric", [bleu, chrf, ter, exact_match])
+@pytest.mark.parametrize("metric", [bleu, chrf, ter, exact_match, word_accuracy, *map(scorer, METRICS)])
 def test_nothing_to_score_and_unequal_lists_are_refused(metric):
     with pytest.raises(DataError, match="no sentences"):
         metric([], [])
     with pytest.raises(DataError, match="2 translations cannot be compared with 1 references"):
         metric(["a", "b"], ["a"])
+
+
+@pytest.mark.parametrize("metric", [exact_match, *map(scorer, METRICS)])
+def test_further_references_must_be_as_many(metric):
+    with pytest.raises(DataError, match="2 translations cannot be compared with 3 references"):
+        metric(["a", "b"], ["a", "b"], [["a", "b"], ["a", "b", "c"]])
 
 
 def test_unknown_names_are_refused_with_the_choices():

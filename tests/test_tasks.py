@@ -181,6 +181,21 @@ def test_every_split_opens_as_a_built_in_corpus(made: dict[tuple[str, str], list
 
 
 @pytest.mark.parametrize(
+    ("task", "length"), [(task, length) for task in ENDLESS for length in (3, 40, 41, 80, 400)] + [("numbers", 6)]
+)
+def test_a_number_for_a_split_holds_right_answers_of_that_length_alone_and_held_out(
+    made: dict[tuple[str, str], list[Pair]], task: str, length: int
+) -> None:
+    some = [pair for _, pair in open_corpus([f"builtin:{task}/{length}"]).pairs()]
+    assert len(some) == len(set(some)) == 200 or (length == 3 and 0 < len(some) < 200)
+    assert {len(source.split() if task in ENDLESS else source) for source, _ in some} == {length}
+    assert all(right(task, source, target) for source, target in some)
+    assert not {source for source, _ in some} & {source for source, _ in made[task, "train"] + made[task, "valid"]}
+    # Of a length that is trained, none can come in the training text of any seed.
+    assert length > 40 or {tasks.split_of(source) for source, _ in some} == {"test"}
+
+
+@pytest.mark.parametrize(
     ("call", "part"),
     [
         (lambda: pairs("cpoy", "train", 1), "Did you mean copy?"),
@@ -192,6 +207,11 @@ def test_every_split_opens_as_a_built_in_corpus(made: dict[tuple[str, str], list
         (lambda: in_words(-1), "-1"),
         (lambda: open_corpus(["builtin:copy/lnog"]), "Did you mean builtin:copy/long?"),
         (lambda: open_corpus(["builtin:dates/long"]), "builtin:dates"),
+        (lambda: open_corpus(["builtin:copy/8o"]), "such as builtin:copy/80"),
+        (lambda: open_corpus(["builtin:copy/401"]), "a length from 1 to 400"),
+        (lambda: open_corpus(["builtin:copy/0"]), "a length from 1 to 400"),
+        (lambda: open_corpus(["builtin:addition/2"]), "a length from 3 to 400"),
+        (lambda: open_corpus(["builtin:dates/9"]), "or 10."),
     ],
 )
 def test_what_is_not_there_is_refused(call, part: str, monkeypatch: pytest.MonkeyPatch) -> None:

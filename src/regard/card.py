@@ -5,10 +5,10 @@ from typing import Any
 
 from regard import folder, storage
 from regard.config import Config, model_name
-from regard.training.loop import Validation
+from regard.training.loop import SCORES, Validation
 
 
-def write(to: Path, config: Config, about: dict[str, Any], validation: Validation) -> None:
+def write(to: Path, config: Config, about: dict[str, Any], validation: Validation, example: str) -> None:
     """Write README.md."""
     lines = [
         f"# {to.name}",
@@ -16,8 +16,8 @@ def write(to: Path, config: Config, about: dict[str, Any], validation: Validatio
         f"A `{model_name(config.model)}` model of {about['parameters']:,} parameters, trained with Regard.",
         "",
         "```",
-        f'regard translate {to} "your text"',
-        f"regard score {to} TEST.source TEST.target",
+        example.replace("DIR", str(to)),
+        f"regard score {to} TEST",
         "```",
         "",
         "| | |",
@@ -26,10 +26,9 @@ def write(to: Path, config: Config, about: dict[str, Any], validation: Validatio
         f"| validated on | {about['valid']} |",
         f"| steps | {about['step']:,}: {about['finished']} |",
         f"| validation loss, perplexity | {validation.loss:.3f}, {validation.perplexity:.2f} |",
-        f"| validation BLEU, chrF (greedy, {config.train.validate_sentences} sentences) "
-        f"| {validation.bleu:.1f}, {validation.chrf:.1f} |",
+        *(f"| validation {SCORES[name]} | {score:.2f} |" for name, score in validation.scores.items()),
         "",
-        "All settings are in `config.json`; how the training went is in `log.jsonl`. To translate, the folder needs "
+        "All settings are in `config.json`; how the training went is in `log.jsonl`. To be used, the folder needs "
         "only `config.json`, `model.safetensors` and the tokenizer; `checkpoints/` and `cache/` serve to go on training.",
         "",
     ]

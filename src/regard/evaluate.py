@@ -6,11 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from regard import metrics as measures
-from regard.decode.translator import Progress, Translator
+from regard.decode.translator import Progress, Translator, evaluating
 from regard.errors import DataError
-from regard.metrics import METRICS, Score
+from regard.metrics import TRANSLATION, Score
+from regard.models.interface import Source
+from regard.text.batch import make_pairs
 from regard.text.pair import Pair
+from regard.text.tokenizer import END, PAD
+
+_TOLD_AT_A_TIME = 32  # texts of which a model reports
 
 
 @dataclass(frozen=True)
@@ -20,13 +28,17 @@ class Report:
     scores: dict[str, Score]
     """By the names of METRICS."""
     exact_match: float
-    """Percent of sentences translated exactly as the reference."""
+    """Percent of sentences translated exactly as the reference, or one of them."""
+    word_accuracy: float
+    """Percent of the reference's words that stand at the same place in the translation."""
     perplexity: float
     """Of the references, per token of this model's tokenizer."""
     sentences: int
     seconds: float
     """Taken by translating."""
     hypotheses: list[str]
+    told: dict[str, float]
+    """What the model has to say about itself on these texts."""
 
     @property
     def sentences_per_second(self) -> float:
@@ -38,7 +50,9 @@ class Report:
         return {
             **{name: score._asdict() for name, score in self.scores.items()},
             "exact_match": self.exact_match,
+            "word_accuracy": self.word_accuracy,
             "perplexity": _finite(self.perplexity),
+            **self.told,
             "sentences": self.sentences,
             "seconds": self.seconds,
             "sentences_per_second": _finite(self.sentences_per_second),
@@ -49,7 +63,9 @@ class Report:
         return [
             *(_line(score) for score in self.scores.values()),
             f"{'exact':<12}{self.exact_match:7.2f} %",
+            f"{'words right':<12}{self.word_accuracy:7.2f} % of the reference's, each at its place",
             f"{'perplexity':<12}{self.perplexity:7.2f} per token",
+            *(f"{name.replace('_', ' ')}: {value:.2f}".removesuffix(".00") for name, value in self.told.items()),
             f"{self.sentences:,} sentences in {self.seconds:.1f} s, {self.sentences_per_second:.1f} per second",
         ]
 
@@ -59,29 +75,54 @@ def evaluate(
     pairs: Sequence[Pair],
     *,
     tokenize: str = "13a",
-    metrics: Sequence[str] = METRICS,
+    metrics: Sequence[str] = TRANSLATION,
+    references: Sequence[Sequence[str]] = (),
     progress: Progress | None = None,
     **settings: Any,
 ) -> Report:
-    """Translate the sources and compare with the targets; `settings` are those of DecodeConfig."""
+    """Translate the sources and compare with the targets; `settings` are those of DecodeConfig.
+
+    Each of `references` holds one further reference for every pair, or an empty one; a metric compares with the one
+    that suits it best, as its authors defined that.
+    """
     if not pairs:
         raise DataError("There are no sentence pairs to evaluate on. Give at least one.")
-    scorers = {name: measures.scorer(name, tokenize=tokenize) for name in metrics}
-    sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
+    scorers = {name: measures.scorer(name, tokenize=tokenize) for name in measures.named(metrics)}
+    sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
     # First, because it is quick and already meets every text that the model cannot read.
-    totals = translator.log_probabilities(sources, references)
+    totals = translator.log_probabilities(sources, targets)
     began = time.perf_counter()
     found = translator.n_best(sources, progress=progress, **settings)
     seconds = time.perf_counter() - began
     hypotheses = [translations[0].text for translations in found]
     return Report(
-        scores={name: score(hypotheses, references) for name, score in scorers.items()},
-        exact_match=measures.exact_match(hypotheses, references),
+        scores={name: score(hypotheses, targets, references) for name, score in scorers.items()},
+        exact_match=measures.exact_match(hypotheses, targets, references),
+        word_accuracy=measures.word_accuracy(hypotheses, targets),
         perplexity=measures.perplexity(sum(total for total, _ in totals), sum(tokens for _, tokens in totals)),
         sentences=len(pairs),
         seconds=seconds,
         hypotheses=hypotheses,
+        told=_told(translator, sources, targets),
     )
+
+
+def _told(translator: Translator, sources: Sequence[str], targets: Sequence[str]) -> dict[str, float]:
+    """The means of what the model reports, over all texts."""
+    reads, writes = translator.tokenizer.encode(sources), translator.tokenizer.encode(targets)
+    # By length, so that little of a batch is padding.
+    order = sorted(range(len(reads)), key=lambda n: len(reads[n]) + len(writes[n]))
+    found: dict[str, list[Tensor]] = {}
+    for first in range(0, len(order), _TOLD_AT_A_TIME):
+        some = order[first : first + _TOLD_AT_A_TIME]
+        batch = make_pairs([reads[n] for n in some], [writes[n] for n in some], some).to(translator.device)
+        # END is never read when writing; without it, what is told of a text does not depend on the others' length.
+        target_BT = batch.target_BT.masked_fill(batch.target_BT == END, PAD)[:, :-1]
+        with evaluating(translator.model):
+            told = translator.model.report(Source(batch.source_BS, batch.source_lengths_B), target_BT)
+        for name, numbers in told.items():
+            found.setdefault(name, []).append(numbers.flatten().double().cpu())
+    return {name: float(torch.cat(numbers).mean()) for name, numbers in found.items()}
 
 
 def _line(score: Score) -> str:

@@ -5,7 +5,7 @@ config.json · model.safetensors · tokenizer.model (or .json) · README.md · l
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import safetensors.torch
 from torch import Tensor
@@ -15,7 +15,8 @@ from regard.checkpoint import load_tensors
 from regard.config import Config, as_table, read
 from regard.errors import ConfigError, FolderError
 from regard.models import build
-from regard.models.interface import Writer
+from regard.models.bert import Classifier
+from regard.models.interface import Model
 from regard.text.tokenizer import Tokenizer, load_tokenizer
 
 CONFIG, MODEL, LOG, CARD, CHECKPOINTS, CACHE, LOCK = (
@@ -56,25 +57,45 @@ def save_weights(folder: Path, weights: dict[str, Tensor]) -> None:
     storage.write_file(folder / MODEL, safetensors.torch.save(plain))
 
 
-def load_model(folder: Path) -> tuple[Writer, Tokenizer, Config]:
-    """A trained model, its tokenizer and its settings."""
-    config, _ = load_config(folder)
+class Loaded(NamedTuple):
+    """What a model folder holds."""
+
+    model: Model
+    tokenizer: Tokenizer
+    config: Config
+    about: dict[str, Any]
+
+
+def load_model(folder: Path) -> Loaded:
+    """A trained model, its tokenizer, its settings and what else is known about it."""
+    config, about = load_config(folder)
     tokenizer = load_tokenizer(folder, config.text)
     if not (folder / MODEL).exists():
         raise FolderError(
             f"{folder} has no {MODEL} yet: training has not validated once. Let it run on, or look at {LOG}."
         )
-    model = build(config.model, tokenizer.size)
+    model = build(config.model, tokenizer.size, len(about.get("labels", ())))
     load_weights(model, load_tensors(folder / MODEL), folder / MODEL)
-    return model.eval(), tokenizer, config
+    return Loaded(model.eval(), tokenizer, config, about)
 
 
-def weights_of(model: Writer) -> dict[str, Tensor]:
+def weights_of(model: Model) -> dict[str, Tensor]:
     """Every parameter once, under its first name, though the model may share it three ways."""
     return dict(model.named_parameters())
 
 
-def load_weights(model: Writer, weights: dict[str, Tensor], path: Path) -> None:
+def start_from(model: Model, folder: Path) -> None:
+    """Give a new model the weights of an earlier one; what only the new one has, such as a layer for labels, stays."""
+    path = folder / MODEL
+    given, own = load_tensors(path), weights_of(model)
+    if not isinstance(model, Classifier) or "labels.weight" in given:
+        load_weights(model, given, path)
+        return
+    new = {name: tensor for name, tensor in own.items() if not name.startswith("body.")}
+    load_weights(model, {**new, **{name: given[name] for name in given if name.startswith("body.")}}, path)
+
+
+def load_weights(model: Model, weights: dict[str, Tensor], path: Path) -> None:
     """Copy weights into a model, refusing any that do not fit."""
     own = weights_of(model)
     for name in sorted(set(own) | set(weights)):

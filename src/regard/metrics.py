@@ -1,25 +1,34 @@
-"""How good translations are, as pure functions over lists of strings. BLEU, chrF and TER are sacrebleu's own.
+"""How good translations and summaries are, as pure functions over lists of strings.
 
-A score carries sacrebleu's signature, without which it cannot be compared with anybody else's, and a confidence
-interval by bootstrap resampling (Koehn 2004): how much it would change with another choice of sentences.
+BLEU, chrF and TER are sacrebleu's own, ROUGE is the rouge-score package's. A score carries a signature, without which
+it cannot be compared with anybody else's, and a confidence interval by bootstrap resampling (Koehn 2004): how much it
+would change with another choice of sentences.
 """
 
+import logging
 import math
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from functools import partial
-from typing import NamedTuple
+from importlib.metadata import version
+from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 from sacrebleu.metrics.base import Metric
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
+from sacrebleu.significance import estimate_ci
 
 from regard.errors import ConfigError, DataError
 
-METRICS = ("bleu", "chrf", "ter")
+TRANSLATION = ("bleu", "chrf", "ter")
+ROUGE = ("rouge1", "rouge2", "rougeL")
+METRICS = (*TRANSLATION, *ROUGE)
 
 _RESAMPLES = 1000
+_SEED = 12345  # sacrebleu's, so that all intervals of a report are of the same resamples
 # sacrebleu holds the counts of all resamples in memory at once; larger test sets are resampled less often.
 _RESAMPLED_SENTENCES = 5_000_000
 
@@ -36,8 +45,14 @@ class Score(NamedTuple):
     confidence: float = 0.95
 
 
-Scorer = Callable[[Sequence[str], Sequence[str]], Score]
-"""(translations, references) -> score."""
+class Scorer(Protocol):
+    """What scores a whole test set by one metric."""
+
+    def __call__(
+        self, translations: Sequence[str], references: Sequence[str], further: Sequence[Sequence[str]] = ()
+    ) -> Score:
+        """`further` holds other references of the same texts; an empty one means that a text has no other."""
+        ...
 
 
 def bleu(
@@ -65,23 +80,54 @@ def ter(translations: Sequence[str], references: Sequence[str], *, interval: boo
     return scorer("ter", interval=interval)(translations, references)
 
 
+def named(names: Iterable[str]) -> list[str]:
+    """The metrics that a user's list means, each once; `rouge` is short for all three of its kind.
+
+    >>> named(["bleu", "rouge", "rouge2"])
+    ['bleu', 'rouge1', 'rouge2', 'rougeL']
+    """
+    return list(dict.fromkeys(one for name in names for one in (ROUGE if name == "rouge" else (name,))))
+
+
 def scorer(name: str, *, tokenize: str = "13a", interval: bool = True, quiet: bool = False) -> Scorer:
     """The metric of that name; a wrong name or tokenizer is refused here, before anything is translated."""
     if name not in METRICS:
-        raise ConfigError(f"There is no metric {name!r}.{_near(name, METRICS)} Known: {', '.join(METRICS)}.")
+        raise ConfigError(f"There is no metric {name!r}.{_near(name, METRICS)} Known: {', '.join(METRICS)}, rouge.")
+    if name in ROUGE:
+        # Imported by those who ask for it: it brings nltk, which takes most of a second.
+        from rouge_score.rouge_scorer import RougeScorer
+
+        return partial(_rouge, RougeScorer([name], use_stemmer=True), name, interval)
     metric = _bleu(tokenize, quiet=quiet) if name == "bleu" else CHRF() if name == "chrf" else TER()
     return partial(_score, metric, interval)
 
 
-def exact_match(translations: Sequence[str], references: Sequence[str]) -> float:
-    """Percent of translations equal to their reference, spaces at the ends aside.
+def exact_match(translations: Sequence[str], references: Sequence[str], further: Sequence[Sequence[str]] = ()) -> float:
+    """Percent of translations equal to their reference, or to one of them, spaces at the ends aside.
 
     >>> exact_match(["one", "two "], ["one", "three"])
     50.0
     """
+    both = zip(translations, _gathered(translations, references, further), strict=True)
+    return 100.0 * sum(ours.strip() in {one.strip() for one in theirs} for ours, theirs in both) / len(references)
+
+
+def word_accuracy(translations: Sequence[str], references: Sequence[str]) -> float:
+    """Percent of the references' words, parted by spaces, that the translation has at the same place from its beginning.
+
+    A word left out makes all after it wrong, and words beyond the reference's end are not looked at: a measure for
+    tasks that have one right answer, not for translations.
+
+    >>> word_accuracy(["a b x d e", "b"], ["a b c d", "a b"])
+    50.0
+    """
     _check(translations, references)
-    equal = sum(ours.strip() == theirs.strip() for ours, theirs in zip(translations, references, strict=True))
-    return 100.0 * equal / len(references)
+    right = words = 0
+    for ours, theirs in zip(translations, references, strict=True):
+        expected = theirs.split()
+        words += len(expected)
+        right += sum(one == other for one, other in zip(ours.split(), expected, strict=False))
+    return 100.0 * right / max(1, words)
 
 
 def perplexity(total_log_probability: float, tokens: int) -> float:
@@ -112,23 +158,78 @@ def _bleu(tokenize: str, *, quiet: bool) -> BLEU:
         raise ConfigError(f"BLEU's tokenizer {tokenize!r} cannot be used here: {reason}") from None
 
 
-def _score(metric: Metric, interval: bool, translations: Sequence[str], references: Sequence[str]) -> Score:
-    _check(translations, references)
-    resamples = max(100, min(_RESAMPLES, _RESAMPLED_SENTENCES // len(references))) if interval else 1
-    result = metric.corpus_score(list(translations), [list(references)], n_bootstrap=resamples)
+def _score(
+    metric: Metric,
+    interval: bool,
+    translations: Sequence[str],
+    references: Sequence[str],
+    further: Sequence[Sequence[str]] = (),
+) -> Score:
+    _check(translations, references, *further)
+    streams: list[Any] = [list(references), *([one if one.strip() else None for one in other] for other in further)]
+    resamples = _resamples(len(references)) if interval else 1
+    result = metric.corpus_score(list(translations), streams, n_bootstrap=resamples)
     score = Score(str(result.name), float(result.score), str(metric.get_signature()))
     if not interval:
         return score
     return score._replace(low=float(result._mean - result._ci), high=float(result._mean + result._ci))
 
 
-def _check(translations: Sequence[str], references: Sequence[str]) -> None:
-    if len(translations) != len(references):
-        raise DataError(
-            f"{len(translations)} translations cannot be compared with {len(references)} references. "
-            "Give one reference for each translation, in the same order."
+def _rouge(
+    package: Any,
+    name: str,
+    interval: bool,
+    translations: Sequence[str],
+    references: Sequence[str],
+    further: Sequence[Sequence[str]] = (),
+) -> Score:
+    """ROUGE (Lin 2004): the mean over texts of the F-measure, in percent, each by the reference that suits it best.
+
+    The package reads English: words are lower-cased and stemmed, and whatever is not a-z or a digit parts them.
+    """
+    right = _gathered(translations, references, further)
+    unread = sum(not any(re.search("[a-z0-9]", one.lower()) for one in theirs) for theirs in right)
+    if unread:
+        logging.getLogger(__name__).warning(
+            "ROUGE reads the letters a to z and digits only; %d of %d texts have none and score 0.", unread, len(right)
         )
-    if not references:
+    scored = zip(translations, right, strict=True)
+    values = np.array([100 * package.score_multi(theirs, ours)[name].fmeasure for ours, theirs in scored])
+    counts = {len(theirs) for theirs in right}
+    resamples = _resamples(len(values))
+    parts = [f"nrefs:{counts.pop() if len(counts) == 1 else 'var'}"]
+    parts += [f"bs:{resamples}", f"seed:{_SEED}"] if interval else []
+    parts += ["stem:porter", "measure:f1", "average:mean", f"version:rouge-score-{version('rouge-score')}"]
+    score = Score(f"ROUGE-{name[-1]}", float(values.mean()), "|".join(parts))
+    if not interval:
+        return score
+    rng = np.random.default_rng(_SEED)
+    mean, half = estimate_ci(np.array([rng.choice(values, len(values)).mean() for _ in range(resamples)]))
+    return score._replace(low=float(mean - half), high=float(mean + half))
+
+
+def _resamples(sentences: int) -> int:
+    return max(100, min(_RESAMPLES, _RESAMPLED_SENTENCES // sentences))
+
+
+def _gathered(
+    translations: Sequence[str], references: Sequence[str], further: Sequence[Sequence[str]]
+) -> list[list[str]]:
+    """All references of each text."""
+    _check(translations, references, *further)
+    return [
+        [first, *(one for one in others if one.strip())] for first, *others in zip(references, *further, strict=True)
+    ]
+
+
+def _check(translations: Sequence[str], *references: Sequence[str]) -> None:
+    for some in references:
+        if len(translations) != len(some):
+            raise DataError(
+                f"{len(translations)} translations cannot be compared with {len(some)} references. "
+                "Give one reference for each translation, in the same order."
+            )
+    if not translations:
         raise DataError("There are no sentences to score. Give at least one translation and its reference.")
 
 

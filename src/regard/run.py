@@ -1,27 +1,23 @@
 """One training run: a person's text in, a model folder out. Run again, it goes on where it stopped."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from regard import card, checkpoint, folder, metrics, storage
+from regard import card, checkpoint, folder, storage
 from regard.config import Config, differences
-from regard.decode.translator import Translator
 from regard.device import keep_memory, pick_device, pick_precision, set_threads
-from regard.errors import ConfigError, DataError, FolderError
-from regard.models import build
-from regard.models.interface import Writer
-from regard.text.corpus import Corpus, open_corpus
-from regard.text.loader import Loader
-from regard.text.prepare import Prepared, prepare
+from regard.errors import ConfigError, FolderError
+from regard.jobs import Job, open_job
+from regard.models.interface import Model
+from regard.text.tokenizer import load_tokenizer
 from regard.training.learner import Learner
 from regard.training.log import Log
-from regard.training.loop import Display, Loop, TrainState, Validation
-from regard.training.validate import Validator
+from regard.training.loop import SCORES, Display, Loop, TrainState, Validation
 
 # What may change between two runs of the same command without asking: how long, how often, where.
 FREE = {
@@ -40,6 +36,8 @@ class Outcome:
     """Why training is over; None if it was stopped and can go on."""
     validation: Validation | None
     """Of the weights that the folder now holds."""
+    example: str = ""
+    """How to try the model: a command in which DIR stands for its folder."""
 
 
 def train(
@@ -48,6 +46,7 @@ def train(
     config: Config,
     *,
     valid: Sequence[str] = (),
+    start: Path | None = None,
     override: bool = False,
     display: Display | None = None,
     stop: Callable[[], bool] = lambda: False,
@@ -55,31 +54,38 @@ def train(
     """Train on `data` into the folder `to`, or go on with what is there.
 
     `data` and `valid` are two parallel files, or one TSV, CSV or JSONL file, or a built-in corpus such as
-    "builtin:en-fr". `override` accepts settings that differ from those the run began with. `stop` is asked after
-    every step.
+    "builtin:en-fr"; for a language model also files of running text. `override` accepts settings that differ from
+    those the run began with. `stop` is asked after every step. `start` is a model folder whose weights and tokenizer to
+    begin with; the settings then come from `regard.config.read_from`.
     """
     display = display or Display()
     _claim(to)
     with storage.locked(to / folder.LOCK):
         keep_memory()
-        train_text, valid_text = _open(data, valid, to, config)
-        about = {"data": train_text.name, "valid": valid_text.name if valid_text else "held out"}
-        text = {"train": train_text.fingerprint(), "valid": valid_text.fingerprint() if valid_text else ""}
-        config, finished = _agree(to, config, text, override, display)
-        folder.save_config(to, config, {**about, "text": text})
+        with storage.explained(to):
+            (to / folder.CACHE).mkdir(exist_ok=True)
+        learn = (lambda _: load_tokenizer(start, config.text)) if start else None
+        job = open_job(data, valid, config, spool=to / folder.CACHE, learn=learn)
+        text = job.fingerprints()
+        about = {"job": job.name, "data": job.data, "valid": job.valid, "text": text}
+        finished = _agree(to, config, job, text, override, display)
+        folder.save_config(to, config, about)
         try:
-            prepared = _prepare(train_text, valid_text, config, to, display, stop)
+            _prepare(job, config, to, display, stop)
         except StoppedError:
             return Outcome(to, 0, None, None)
-        return _train(to, config, prepared, {**about, "text": text}, finished, display, stop)
+        about |= job.about() | ({"from": str(start)} if start else {})
+        folder.save_config(to, config, about)
+        return _train(to, config, job, about, finished, start, display, stop)
 
 
 def _train(
     to: Path,
     config: Config,
-    prepared: Prepared,
+    job: Job,
     about: dict[str, Any],
     finished: bool,
+    start: Path | None,
     display: Display,
     stop: Callable[[], bool],
 ) -> Outcome:
@@ -87,27 +93,22 @@ def _train(
     precision = pick_precision(config.train.precision, device)
     threads = set_threads(config.train.threads)
     torch.manual_seed(config.train.seed)
-    model = build(config.model, prepared.tokenizer.size)
-    if model.longest is not None and config.text.longest >= model.longest:
-        raise ConfigError(
-            f"text.longest {config.text.longest} lets in sentences for which this model has no positions. "
-            f"Set text.longest={model.longest - 1} or less, or model.longest={config.text.longest + 1} or more."
-        )
-    learner = Learner(model, config.train, device, precision)
+    model = job.build()
+    learner = Learner(model, config.train, device, precision, job.objective)
+    if start:
+        folder.start_from(model, start)
     state = _resume(to, learner, finished, display)
     if finished and (reason := state.ended(config.train)):
         display.note(f"training was already finished: {reason}. Raise train.steps or train.max_minutes to go on.")
         return Outcome(to, state.step, reason, None)
-    loader = Loader(prepared.train, config.train.batch_tokens, config.train.seed)
-    if config.text.sampling:
-        loader.sample_subwords(prepared.tokenizer, config.text.sampling)
+    loader = job.batches()
     parameters = sum(p.numel() for p in model.parameters())
     display.note(
-        f"{len(prepared.train):,} pairs, {prepared.tokenizer.size:,} words, {parameters:,} parameters; "
+        f"{job.size()}, {job.tokenizer.size:,} words, {parameters:,} parameters; "
         f"{device.type}, {str(precision).removeprefix('torch.')}, {threads} threads; "
-        f"{len(loader.plan(0)):,} batches an epoch, {loader.padding_share(0):.1%} padding"
+        f"{loader.count(0):,} batches an epoch, {loader.padding_share(0):.1%} padding"
     )
-    validator = _validator(prepared, learner, config)
+    validator = job.validator(learner)
     with Log(to / folder.LOG, state.log_bytes) as log:
         loop = Loop(
             learner, loader, config.train, config.model.width, to / folder.CHECKPOINTS, log, display, validator,
@@ -119,20 +120,8 @@ def _train(
         validation = _choose_weights(to, loop, validator)
     about = {**about, "finished": reason, "step": state.step, "parameters": parameters}
     folder.save_config(to, config, about)
-    card.write(to, config, about, validation)
-    return Outcome(to, state.step, reason, validation)
-
-
-def _open(data: Sequence[str], valid: Sequence[str], to: Path, config: Config) -> tuple[Corpus, Corpus | None]:
-    if "-" in valid:
-        raise DataError("--valid cannot be standard input. Save it to a file first.")
-    if not valid and len(data) == 1 and data[0].startswith("builtin:") and "/" not in data[0]:
-        valid = [data[0] + "/valid"]
-    columns = config.text.columns
-    with storage.explained(to):
-        (to / folder.CACHE).mkdir(exist_ok=True)
-    train_text = open_corpus(data, columns=columns, spool=to / folder.CACHE / "stdin.tsv")
-    return train_text, open_corpus(valid, columns=columns) if valid else None
+    card.write(to, config, about, validation, job.example)
+    return Outcome(to, state.step, reason, validation, job.example)
 
 
 def _claim(to: Path) -> None:
@@ -148,10 +137,14 @@ def _claim(to: Path) -> None:
         )
 
 
-def _agree(to: Path, config: Config, text: dict[str, str], override: bool, display: Display) -> tuple[Config, bool]:
-    """Check the settings against those the run began with; the settings to use, and whether it had ended before."""
+def _agree(to: Path, config: Config, job: Job, text: dict[str, str], override: bool, display: Display) -> bool:
+    """Check the settings against the job and those the run began with; whether it had ended before."""
+    if config.train.metric not in ("loss", *job.scores):
+        raise ConfigError(
+            f"train.metric {config.train.metric} is not measured in this training. Use loss, {', '.join(job.scores)}."
+        )
     if not (to / folder.CONFIG).exists():
-        return config, False
+        return False
     old, about = folder.load_config(to)
     if about.get("text") != text:
         raise ConfigError(
@@ -168,35 +161,25 @@ def _agree(to: Path, config: Config, text: dict[str, str], override: bool, displ
         raise ConfigError(f"{to} was trained with other settings: {listed}. {advice}, or give the old settings.")
     for name, before, after in changed:
         display.note(f"{name} {before} -> {after}")
-    return config, "finished" in about
+    return "finished" in about
 
 
 class StoppedError(Exception):
     """Someone asked to stop while the text was being prepared."""
 
 
-def _prepare(
-    train_text: Corpus,
-    valid_text: Corpus | None,
-    config: Config,
-    to: Path,
-    display: Display,
-    stop: Callable[[], bool],
-) -> Prepared:
+def _prepare(job: Job, config: Config, to: Path, display: Display, stop: Callable[[], bool]) -> None:
     def progress(what: str, done: int) -> None:
         if stop():
             raise StoppedError
         if done % 100_000 == 0:
-            display.note(f"{what}{f': {done:,} pairs' if done else ''}")
+            display.note(f"{what}{f': {done:,}' if done else ''}")
 
     with storage.explained(to / folder.CACHE):
-        prepared = prepare(
-            train_text, valid_text, config.text, to / folder.CACHE / "tokens", config.train.seed, progress
-        )
-    storage.write_file(to / prepared.tokenizer.file_name, prepared.tokenizer.as_bytes())
-    for note in prepared.notes:
+        notes = job.prepare(to / folder.CACHE / "tokens", config.train.seed, progress)
+    storage.write_file(to / job.tokenizer.file_name, job.tokenizer.as_bytes())
+    for note in notes:
         display.note(note)
-    return prepared
 
 
 def _resume(to: Path, learner: Learner, finished: bool, display: Display) -> TrainState:
@@ -217,29 +200,7 @@ def _resume(to: Path, learner: Learner, finished: bool, display: Display) -> Tra
     return TrainState(**checkpoint.load_state(checkpoints, step))
 
 
-def _validator(prepared: Prepared, learner: Learner, config: Config) -> Validator:
-    # Greedy: a validation should cost seconds, and compares a model with itself only.
-    quick = replace(config.decode, beam=1, n_best=1, sample=False)
-
-    def translate(model: Writer, sources: list[str]) -> list[str]:
-        return Translator(model, prepared.tokenizer, quick, learner.device).translate(sources)
-
-    def score(written: list[str], right: list[str]) -> tuple[float, float]:
-        bleu = metrics.bleu(written, right, interval=False, quiet=True)
-        return bleu.value, metrics.chrf(written, right, interval=False).value
-
-    train = config.train
-    return Validator(
-        prepared.valid,
-        learner,
-        sentences=train.validate_sentences,
-        samples=train.samples,
-        translate=translate,
-        score=score,
-    )
-
-
-def _choose_weights(to: Path, loop: Loop, validator: Validator) -> Validation:
+def _choose_weights(to: Path, loop: Loop, validator: Callable[[Model], Validation]) -> Validation:
     """Keep the average of the last checkpoints if it validates better than the best single one."""
     config, log, model = loop.config, loop.log, loop.learner.model
     metric = config.metric
@@ -253,14 +214,13 @@ def _choose_weights(to: Path, loop: Loop, validator: Validator) -> Validation:
     mean: dict[str, Tensor] = checkpoint.average(loop.checkpoints, chosen)
     folder.load_weights(model, mean, loop.checkpoints)
     averaged = validator(model)
-    better = averaged.better_than(getattr(single, metric), metric)
-    log.write(
-        step=loop.state.step, averaged=chosen, valid_loss=round(averaged.loss, 6), valid_bleu=round(averaged.bleu, 3)
-    )
-    names = {"loss": "loss", "bleu": "BLEU", "chrf": "chrF"}
+    better = averaged.better_than(single.value(metric), metric)
+    scores = {f"valid_{name}": round(score, 4) for name, score in averaged.scores.items()}
+    log.write(step=loop.state.step, averaged=chosen, valid_loss=round(averaged.loss, 6), **scores)
     loop.display.note(
-        f"the average of the last {len(chosen)} checkpoints has {names[metric]} {getattr(averaged, metric):.3f}, "
-        f"the best single one (step {loop.state.best_step:,}) {getattr(single, metric):.3f}: keeping the "
+        f"the average of the last {len(chosen)} checkpoints has {SCORES.get(metric, metric)} "
+        f"{averaged.value(metric):.3f}, the best single one (step {loop.state.best_step:,}) "
+        f"{single.value(metric):.3f}: keeping the "
         f"{'average' if better else 'single one'}"
     )
     if not better:

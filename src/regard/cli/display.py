@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from regard.config import TrainConfig
-from regard.training.loop import Display, TrainState, Validation
+from regard.training.loop import SCORES, Display, TrainState, Validation
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 SHOWN = 140  # characters of a sample translation
@@ -27,6 +27,18 @@ def sparkline(values: list[float], width: int = 24) -> str:
     low, high = min(values), max(values)
     scale = (len(BLOCKS) - 1) / (high - low) if high > low else 0
     return "".join(BLOCKS[int((value - low) * scale)] for value in values)
+
+
+def scores(validation: Validation) -> str:
+    """What was measured besides the loss."""
+    digits = {"bits_per_byte": 3}
+    return "  ".join(f"{SCORES[name]} {value:.{digits.get(name, 1)}f}" for name, value in validation.scores.items())
+
+
+def shortened(text: str) -> str:
+    """On one line, and not too long: a model that has learned little can go on and on."""
+    text = " ⏎ ".join(text.split("\n"))
+    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
 
 
 def open_display(config: TrainConfig) -> "Lines | Bar":
@@ -55,12 +67,12 @@ class Lines(Display):
     def validation(self, state: TrainState, validation: Validation, *, best: bool) -> None:
         self.note(
             f"step {state.step:,}  validation: loss {validation.loss:.3f}  perplexity {validation.perplexity:.2f}  "
-            f"BLEU {validation.bleu:.1f}  chrF {validation.chrf:.1f}{'  best so far' if best else ''}"
+            f"{scores(validation)}{'  best so far' if best else ''}"
         )
-        for pair, written in validation.samples:
-            for mark, text in (("  ", pair.source), ("→ ", written), ("= ", pair.target)):
-                # A model that has learned little can go on and on.
-                self.note(f"  {mark}{text if len(text) <= SHOWN else text[: SHOWN - 1] + '…'}")
+        for sample in validation.samples:
+            for mark, text in zip(("  ", "→ ", "= "), sample, strict=True):
+                if text:
+                    self.note(f"  {mark}{shortened(text)}")
 
 
 class Bar(Lines):
@@ -105,5 +117,5 @@ class Bar(Lines):
 
     def validation(self, state: TrainState, validation: Validation, *, best: bool) -> None:
         if best:
-            self._best = f"  best {validation.loss:.3f} / BLEU {validation.bleu:.1f} at {state.step:,}"
+            self._best = f"  best {validation.loss:.3f} {scores(validation).partition('  ')[0]} at {state.step:,}"
         super().validation(state, validation, best=best)

@@ -5,10 +5,10 @@ import os
 import sys
 from collections.abc import Sequence
 
-from regard.cli import check, demo, models, score, train, translate
+from regard.cli import check, classify, compare, demo, embed, fill, import_, models, score, train, translate, write
 from regard.errors import RegardError
 
-COMMANDS = (demo, train, translate, score, check, models)
+COMMANDS = (demo, train, translate, write, fill, classify, embed, score, compare, check, models, import_)
 
 EPILOG = """examples:
   regard demo                                        train and translate in three minutes, no data needed

@@ -3,28 +3,57 @@
 import argparse
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from regard.cli.settings import Subparsers, add_command, add_decode_options, decode_settings
+from regard.errors import DataError
+
+if TYPE_CHECKING:
+    from regard.evaluate import Report
+    from regard.label_metrics import LabelReport
+    from regard.perplexity import TextReport
+    from regard.text.corpus import Corpus
 
 EXAMPLES = """  regard score runs/mine test.en test.fr
   regard score runs/mine test.tsv --beam 5 --json
   regard score runs/mine test.tok.en test.tok.fr --tokenize none
   regard score runs/builtin builtin:en-fr/ambiguous --metrics bleu
+  regard score runs/summaries test.jsonl --metrics rouge --references second.txt --references third.txt
+  regard score runs/book held-out.txt
+  regard score runs/reviews test.tsv --columns text,label
 
-Scores are sacrebleu's, each with its signature and a 95% bootstrap confidence interval."""
+What is measured depends on what the model learned.
+A model that writes one text for another: BLEU, chrF and TER by sacrebleu; with --metrics rouge, for summaries
+in English, ROUGE by the rouge-score package; each with its signature and a 95% bootstrap confidence interval.
+With further --references, ROUGE takes the best for each text, and the others do as sacrebleu does with several.
+A language model trained on running text: perplexity and bits per byte.
+A classifier: accuracy, F1 and Matthews' correlation."""
 
 
 def add_parser(commands: Subparsers) -> None:
     """`regard score DIR DATA`."""
-    parser = add_command(commands, "score", "translate a test set and score it: BLEU, chrF, TER, perplexity", EXAMPLES)
+    parser = add_command(
+        commands, "score", "measure a model on a test set: BLEU, chrF, TER, ROUGE, perplexity, accuracy", EXAMPLES
+    )
     parser.add_argument("folder", type=Path, metavar="DIR", help="a model folder made by regard train")
     parser.add_argument("data", nargs="+", metavar="DATA", help="the test set, given as to regard train")
     parser.add_argument(
         "--tokenize", default="13a", metavar="NAME", help="sacrebleu's tokenizer for BLEU (none if tokenised)"
     )
     parser.add_argument(
-        "--metrics", default="bleu,chrf,ter", metavar="LIST", help="which of bleu, chrf, ter (default all)"
+        "--metrics",
+        default="bleu,chrf,ter",
+        metavar="LIST",
+        help="which of bleu, chrf, ter, rouge1, rouge2, rougeL, or rouge for these three (default bleu,chrf,ter)",
+    )
+    parser.add_argument(
+        "--references",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="further references, one line for each pair, an empty line where there is none; repeatable",
     )
     parser.add_argument("--columns", default="", metavar="A,B", help="columns or keys of source and target")
     parser.add_argument("--output", type=Path, metavar="FILE", help="also write the translations to a file")
@@ -34,28 +63,91 @@ def add_parser(commands: Subparsers) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Translate and score."""
+    """Score the model by what it learned."""
+    from regard.folder import load_config
+
+    learned = load_config(options.folder)[1].get("job", "pairs")
+    scorers: dict[str, Callable[[argparse.Namespace], Report | TextReport | LabelReport]]
+    scorers = {"text": score_text, "labelling": score_labels}
+    report = scorers.get(learned, score_pairs)(options)
+    print(json.dumps(report.as_table(), ensure_ascii=False) if options.json else "\n".join(report.lines()))
+    return 0
+
+
+def score_text(options: argparse.Namespace) -> "TextReport":
+    """How surprised a language model is."""
+    from regard.api import load_as
+    from regard.decode.author import Author
+    from regard.folder import load_config
+    from regard.perplexity import perplexity
+    from regard.text.documents import open_documents
+
+    text = load_config(options.folder)[0].text
+    documents = open_documents(options.data, unit=text.document, columns=options.columns)
+    author = load_as(Author, options.folder, device=options.device, threads=options.threads)
+    return perplexity(author, documents, text.longest)
+
+
+def score_labels(options: argparse.Namespace) -> "LabelReport":
+    """How many labels are right."""
+    from regard.api import load_as
+    from regard.label_metrics import LabelReport
+    from regard.reading.classify import Labeller
+    from regard.storage import write_file
+    from regard.text.corpus import open_corpus
+    from regard.text.labelled import labelled_texts
+
+    pairs = [pair for _, pair in labelled_texts(open_corpus(options.data, columns=options.columns))]
+    labeller = load_as(Labeller, options.folder, device=options.device, threads=options.threads)
+    progress = show if sys.stderr.isatty() else None
+    guessed = [found.label for found in labeller.classify([pair.source for pair in pairs], progress=progress)]
+    if options.output:
+        write_file(options.output, "".join(label + "\n" for label in guessed).encode())
+    return LabelReport.of(guessed, [pair.target for pair in pairs])
+
+
+def score_pairs(options: argparse.Namespace) -> "Report":
+    """Translate and compare."""
     settings = decode_settings(options)
-    from regard.api import load, read_pairs
+    from regard.api import load_as
+    from regard.decode.translator import Translator
     from regard.evaluate import evaluate
     from regard.storage import write_file
+    from regard.text.corpus import open_corpus
 
-    pairs = read_pairs(options.data, options.columns)
-    translator = load(options.folder, device=options.device, threads=options.threads)
+    corpus = open_corpus(options.data, columns=options.columns)
+    pairs = [pair for _, pair in corpus.pairs()]
+    references = [beside(corpus, len(pairs), name) for name in options.references]
+    translator = load_as(Translator, options.folder, device=options.device, threads=options.threads)
     report = evaluate(
         translator,
         pairs,
         tokenize=options.tokenize,
         metrics=options.metrics.split(","),
+        references=references,
         progress=show if sys.stderr.isatty() else None,
         **settings,
     )
     if options.output:
         write_file(options.output, "".join(line + "\n" for line in report.hypotheses).encode())
-    print(json.dumps(report.as_table(), ensure_ascii=False) if options.json else "\n".join(report.lines()))
-    return 0
+    return report
+
+
+def beside(corpus: "Corpus", pairs: int, name: str) -> list[str]:
+    """The lines of a file, one for each pair of the corpus."""
+    from regard.text.corpus import read_lines
+
+    lines = list(read_lines(name))
+    if corpus.skipped.total:
+        raise DataError(f"{corpus.name} {corpus.skipped}; so line and pair no longer match in {name}. Mend them first.")
+    if len(lines) != pairs:
+        raise DataError(
+            f"{name} has {len(lines):,} line{'' if len(lines) == 1 else 's'}, but {corpus.name} has {pairs:,} pairs. "
+            "Give one line for each pair, in the same order; an empty one where there is no further reference."
+        )
+    return lines
 
 
 def show(done: int, total: int) -> None:
     """Progress on stderr."""
-    print(f"\r{done:,} of {total:,} translated", end="\n" if done == total else "", file=sys.stderr, flush=True)
+    print(f"\r{done:,} of {total:,} done", end="\n" if done == total else "", file=sys.stderr, flush=True)

@@ -15,6 +15,7 @@ from regard.config import (
     merge,
     parse_set,
     read,
+    read_from,
     read_recipe,
 )
 
@@ -51,8 +52,8 @@ def add_training_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--columns", metavar="A,B", help="columns or keys of source and target (text.columns)")
 
 
-def training_settings(options: argparse.Namespace) -> Config:
-    """Recipe first, then `--set`, then the options of their own."""
+def training_settings(options: argparse.Namespace, start: Path | None = None) -> Config:
+    """Recipe first, then `--set`, then the options of their own; all over what the folder `start` holds, if given."""
     named = {
         "model": {"name": options.model, "size": options.size},
         "train": {
@@ -66,7 +67,12 @@ def training_settings(options: argparse.Namespace) -> Config:
     }
     given = {s: {k: v for k, v in table.items() if v is not None} for s, table in named.items()}
     recipe = read_recipe(options.recipe) if options.recipe else {}
-    return read(merge(recipe, parse_set(options.set), given))
+    table = merge(recipe, parse_set(options.set), given)
+    if start is None:
+        return read(table)
+    from regard.folder import load_config
+
+    return read_from(load_config(start)[0], table)
 
 
 class ShowSettings(argparse.Action):

@@ -15,10 +15,14 @@ EXAMPLES = """  regard train train.en train.fr --valid valid.en valid.fr --to ru
   regard train pairs.csv --columns english,french --to runs/mine
   regard train builtin:en-fr --to runs/builtin --set text.tokenizer=words --steps 2000
   zcat pairs.tsv.gz | regard train - --to runs/mine
+  regard train book.txt --model lm --to runs/book --set text.tokenizer=characters
+  regard train reviews.tsv --columns text,label --model classifier --from runs/bert --to runs/reviews
 
 DATA is two parallel files, one TSV, CSV (with a header) or JSONL file, each also as .gz,
 - for tab-separated pairs on standard input, or a built-in corpus, which needs no file: builtin:en-fr,
 or the tasks builtin:copy, reverse, sort, addition, numbers and dates.
+A language model (rnn, lstm, gru, lm) and bert also learn from running text: .txt files, JSON lines with a
+key text, or builtin:python, Python's manual. A classifier learns from pairs of text and label.
 Stop it whenever you like (Ctrl-C saves); the same command goes on where it stopped.
 `regard train --settings` lists everything that --set and a recipe can change."""
 
@@ -31,6 +35,13 @@ def add_parser(commands: Subparsers) -> None:
     parser.add_argument(
         "--valid", nargs="+", default=[], metavar="DATA", help="text to validate on; else some is held out"
     )
+    parser.add_argument(
+        "--from",
+        dest="start",
+        type=Path,
+        metavar="DIR",
+        help="begin with the weights and tokenizer of this model folder",
+    )
     parser.add_argument("--override", action="store_true", help="accept settings that differ from the run's first ones")
     parser.add_argument("--settings", action=ShowSettings, nargs=0, help="list every setting, and leave")
     add_training_options(parser)
@@ -39,7 +50,7 @@ def add_parser(commands: Subparsers) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Train, or go on training."""
-    config = training_settings(options)  # first, so that a wrong setting is told at once
+    config = training_settings(options, options.start)  # first, so that a wrong setting is told at once
     from regard.cli.display import open_display
     from regard.run import train
 
@@ -49,6 +60,7 @@ def run(options: argparse.Namespace) -> int:
             options.to,
             config,
             valid=options.valid,
+            start=options.start,
             override=options.override,
             display=display,
             stop=lambda: bool(stopped),
@@ -58,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
         return 128 + stopped[0]
     if outcome.validation is not None:
         print(f"Done at step {outcome.step:,}: {outcome.reason}. Try it:", file=sys.stderr)
-        print(f'  regard translate {options.to} "your text"', file=sys.stderr)
+        print(f"  {outcome.example.replace('DIR', str(options.to))}", file=sys.stderr)
     return 0
 
 

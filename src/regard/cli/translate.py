@@ -52,10 +52,11 @@ def run(options: argparse.Namespace) -> int:
     settings = decode_settings(options)
     if settings.get("n_best", 1) > 1 and not settings.get("sample"):
         settings.setdefault("beam", max(4, settings["n_best"]))
-    from regard.api import load
+    from regard.api import load_as
+    from regard.decode.translator import Translator
     from regard.text.corpus import read_lines
 
-    translator = load(options.folder, device=options.device, threads=options.threads)
+    translator = load_as(Translator, options.folder, device=options.device, threads=options.threads)
     lines = options.text.split("\n") if options.text is not None else read_lines(options.input or "-")
     # Someone typing wants each answer at once; a file is faster in chunks.
     typing = options.text is None and options.input is None and sys.stdin.isatty()

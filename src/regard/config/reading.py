@@ -11,7 +11,15 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
-from regard.config.models import DEFAULT_MODEL, DEFAULT_SIZE, MODEL_CONFIGS, SIZES, ModelConfig, TransformerConfig
+from regard.config.models import (
+    DEFAULT_MODEL,
+    DEFAULT_SIZE,
+    MODEL_CONFIGS,
+    PREFERENCES,
+    SIZES,
+    ModelConfig,
+    TransformerConfig,
+)
 from regard.config.sections import DecodeConfig, TextConfig, TrainConfig
 from regard.errors import ConfigError
 
@@ -44,6 +52,7 @@ def read(table: Mapping[str, Any]) -> Config:
     kind = _choose(MODEL_CONFIGS, str(model.pop("name", DEFAULT_MODEL)), "model")
     sizes = SIZES[kind]
     size = _choose(sizes, str(model.pop("size", DEFAULT_SIZE)), "size")
+    sections = merge(PREFERENCES.get(kind, {}), sections)
     return Config(
         text=_section(TextConfig, "text", sections.get("text", {})),
         model=_section(kind, "model", {**size, **model}),

@@ -11,18 +11,24 @@ from regard.errors import ConfigError
 class TextConfig:
     """How text becomes numbers."""
 
-    tokenizer: Literal["bpe", "unigram", "words", "characters"] = setting(
-        "bpe", "subwords by SentencePiece (bpe, unigram), or whole words, or characters"
+    tokenizer: Literal["bpe", "unigram", "words", "characters", "wordpiece"] = setting(
+        "bpe", "subwords by SentencePiece (bpe, unigram), or words, or characters; wordpiece in imported models"
     )
     vocabulary: int = setting(8000, "words or pieces, shared by both languages")
     normalize: Literal["nfkc", "none"] = setting("nfkc", "Unicode clean-up before subwords are cut")
     lowercase: bool = setting(False, "lower-case everything read and written")
     byte_fallback: bool = setting(False, "spell characters the vocabulary lacks as bytes (bpe, unigram)")
     sampling: float = setting(0.0, "vary the subwords during training: BPE-dropout, or unigram's alpha")
-    longest: int = setting(256, "leave out training pairs with more tokens than this on a side")
+    kind: Literal["auto", "pairs", "text"] = setting(
+        "auto", "what DATA holds; auto = running text if the model needs no pairs and the files are no tables"
+    )
+    document: Literal["file", "paragraph", "line"] = setting("file", "running text: what counts as one document")
+    longest: int = setting(
+        256, "pairs: leave out those with more tokens than this on a side; running text: tokens in a passage"
+    )
     learn_from: int = setting(1_000_000, "sentences from which the tokenizer is learned, drawn at random")
     held_out: int = setting(1000, "pairs kept for validation when none are given (at most a tenth)")
-    columns: str = setting("", "the two columns or keys of a TSV, CSV or JSONL file: SOURCE,TARGET")
+    columns: str = setting("", "the two columns or keys of a TSV, CSV or JSONL file: SOURCE,TARGET; of text, one KEY")
 
     def __post_init__(self) -> None:
         at_least(self, "text", vocabulary=8, longest=1, learn_from=1, held_out=1)
@@ -32,8 +38,8 @@ class TextConfig:
                 f"text.sampling {self.sampling} needs subwords, but text.tokenizer is {self.tokenizer}. "
                 "Set text.tokenizer=bpe (or unigram), or leave text.sampling at 0."
             )
-        if self.columns and len(self.columns.split(",")) != 2:
-            raise ConfigError(f"text.columns {self.columns!r} does not name two columns. Write it as SOURCE,TARGET.")
+        if self.columns and len(self.columns.split(",")) > 2:
+            raise ConfigError(f"text.columns {self.columns!r} names too many columns. Write it as SOURCE,TARGET.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +66,7 @@ class TrainConfig:
     smoothing: float = setting(0.1, "probability the loss gives to all other words together")
     log_steps: int = setting(50, "updates between lines of the log")
     validate_steps: int = setting(1000, "updates between validations")
-    metric: Literal["loss", "bleu", "chrf"] = setting("loss", "what the best checkpoint is best at")
+    metric: Literal["loss", "bleu", "chrf", "accuracy"] = setting("loss", "what the best checkpoint is best at")
     validate_sentences: int = setting(200, "validation sentences translated for BLEU and chrF")
     samples: int = setting(2, "translations shown at each validation")
     patience: int = setting(10, "validations without a better one before training ends; 0 = never")

@@ -34,7 +34,7 @@ def beam_search(
     A sentence is done when nothing live can still beat its `n_best`-th finished hypothesis, or when as many have
     finished as the beam is wide; so a beam of 1 is greedy.
     """
-    rules = Rules(config, source, prefixes, model.longest)
+    rules = Rules(config, source, prefixes, model)
     finished = _Finished(source, config)
     state = model.start(source, attention=config.coverage_penalty > 0)
     live = _begin(source)

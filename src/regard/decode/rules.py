@@ -12,7 +12,7 @@ from torch import Tensor
 
 from regard.config import DecodeConfig
 from regard.errors import TrainingError
-from regard.models.interface import Source
+from regard.models.interface import LanguageModel, Source, Writer
 from regard.text.tokenizer import BEGIN, END, PAD, SPECIALS, UNKNOWN
 
 # Tokens a text may have beyond its source's, if no limit is set (Vaswani et al. 2017, section 6.1).
@@ -52,7 +52,7 @@ def log_probabilities(logits_RV: Tensor) -> Tensor:
 
 
 class Rules:
-    """What each sentence of a batch may write next. A pure function of settings, source and prefix; nobody's model.
+    """What each sentence of a batch may write next. A pure function of settings, source and prefix, and a model's room.
 
     A text has at least `min_length` and at most `max_length` tokens, the end not counted. A prefix stands above
     all other rules: it is written as given, and the limit grows to hold it.
@@ -63,9 +63,9 @@ class Rules:
         config: DecodeConfig,
         source: Source,
         prefixes: Sequence[Sequence[int]] = (),
-        longest: int | None = None,
+        model: Writer | None = None,
     ) -> None:
-        """`longest` is the model's own limit, begin counted."""
+        """`model` is asked only how long a text it can hold."""
         device = source.lengths_B.device
         B = len(source.lengths_B)
         assert len(prefixes) in (0, B), "a prefix for every sentence, or none"
@@ -80,8 +80,10 @@ class Rules:
         limit_B = source.lengths_B - 1 + _ROOM
         if config.max_length:
             limit_B = torch.full_like(limit_B, config.max_length)
-        if longest is not None:
-            limit_B = limit_B.clamp(max=longest - 1)
+        if model is not None and model.longest is not None:
+            # Begin takes one place; and in a language model the source stands before the target in the same row.
+            taken_B = source.lengths_B + 1 if isinstance(model, LanguageModel) else torch.ones_like(limit_B)
+            limit_B = torch.minimum(limit_B, model.longest - taken_B).clamp(min=0)
         self.limit_B = torch.maximum(limit_B, self._prefix_length_B).clamp(min=config.min_length)
         """Tokens each sentence may have, the end not counted."""
 

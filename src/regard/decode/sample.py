@@ -35,7 +35,7 @@ def sample(
     The words follow the model's probabilities after temperature, top-k and top-p, in this order; the reported
     log-probability is the model's own, before them.
     """
-    positions = int(Rules(config, source, prefixes, model.longest).limit_B.max()) + 1
+    positions = int(Rules(config, source, prefixes, model).limit_B.max()) + 1
     uniform_RT = _uniforms(source, config, positions)
 
     def draw(scores_RV: Tensor, row_R: Tensor, position: int) -> Tensor:
@@ -58,7 +58,7 @@ def _write(
 ) -> list[list[Hypothesis]]:
     """Write every sentence `samples` times; a row that has ended leaves the batch."""
     B, device = len(source.lengths_B), source.ids_BS.device
-    rules = Rules(config, source, prefixes, model.longest)
+    rules = Rules(config, source, prefixes, model)
     state = model.start(source)
     row_R = torch.arange(B * samples, device=device)
     if samples > 1:

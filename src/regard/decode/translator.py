@@ -103,7 +103,7 @@ class Translator:
         lengths = [max(len(read), len(write)) for read, write in zip(reads, writes, strict=True)]
         totals = [0.0] * len(sources)
         for batch in _batches(range(len(sources)), lengths, self.config.batch_tokens):
-            with _evaluating(self.model), _naming(sources[batch[0]]):
+            with evaluating(self.model), _naming(sources[batch[0]]):
                 source = self._source([reads[n] for n in batch])
                 scored = self._score(source, self._padded([writes[n] for n in batch]))
             for n, total in zip(batch, scored, strict=True):
@@ -124,7 +124,7 @@ class Translator:
         written = [n for n, text in enumerate(texts) if text.strip() and reads[n] != [END]]
         done = len(texts) - len(written)
         for batch in _batches(written, [len(ids) for ids in reads], config.batch_tokens // rows):
-            with _evaluating(self.model), _naming(texts[batch[0]]):
+            with evaluating(self.model), _naming(texts[batch[0]]):
                 source = self._source([reads[n] for n in batch])
                 results = search(self.model, source, config, [forced[n] for n in batch])
             for n, hypotheses in zip(batch, results, strict=True):
@@ -203,7 +203,7 @@ def _batches(numbers: Iterable[int], lengths: Sequence[int], tokens: int) -> Ite
 
 
 @contextmanager
-def _evaluating(model: Writer) -> Iterator[None]:
+def evaluating(model: Writer) -> Iterator[None]:
     """Without dropout and gradients; afterwards every module is in the mode it was found in, as training may go on."""
     modes = [(module, module.training) for module in model.modules()]
     model.eval()

@@ -2,15 +2,21 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.layers.fast import Dropout
-from regard.layers.positions import Learned, Sinusoidal
+from regard.layers.positions import Learned, Sinusoidal, vectors
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "elu": F.elu, "gelu": F.gelu}
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,
+    "elu": F.elu,
+    "gelu": F.gelu,
+    "gelu_tanh": partial(F.gelu, approximate="tanh"),
+}
 
 
 class Embedding(nn.Module):
@@ -24,11 +30,11 @@ class Embedding(nn.Module):
         self.dropout = Dropout(dropout)
         self.scale = math.sqrt(width)
 
-    def forward(self, ids_BT: Tensor, first: int = 0) -> Tensor:
-        """Vectors of words that stand at positions first, first + 1, ..."""
+    def forward(self, ids_BT: Tensor, first: int | Tensor = 0) -> Tensor:
+        """Vectors of words that stand at positions first, first + 1, ...; a tensor gives each row its own first."""
         x_BTW: Tensor = self.table(ids_BT) * self.scale
         if self.positions is not None:
-            x_BTW = x_BTW + self.positions(first, first + ids_BT.shape[1])
+            x_BTW = x_BTW + vectors(self.positions, first, ids_BT.shape[1])
         dropped: Tensor = self.dropout(x_BTW)
         return dropped
 
@@ -50,9 +56,10 @@ class FeedForward(nn.Module):
 class Residual(nn.Module):
     """x + dropout(sub-layer(x)), normalised after the sum as published, or before the sub-layer."""
 
-    def __init__(self, width: int, dropout: float, *, norm_first: bool) -> None:
+    def __init__(self, width: int, dropout: float, *, norm_first: bool, epsilon: float = 1e-5) -> None:
+        """`epsilon` keeps the norm's division finite."""
         super().__init__()
-        self.norm = nn.LayerNorm(width)
+        self.norm = nn.LayerNorm(width, epsilon)
         self.dropout = Dropout(dropout)
         self.norm_first = norm_first
 

@@ -1,6 +1,7 @@
 """How a model is told the order of words: absolute positions added to embeddings, or relative ones inside attention."""
 
 import math
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -47,6 +48,14 @@ class Learned(nn.Module):
                 "learned. Split the sentence, or train with a larger model.longest."
             )
         return self.table.weight[first:last]
+
+
+def vectors(positions: Sinusoidal | Learned, first: int | Tensor, length: int) -> Tensor:
+    """Vectors of positions first, first + 1, ..., `length` of them; for a tensor first_B, each row's own: (B, length, W)."""
+    if isinstance(first, int):
+        return cast(Tensor, positions(first, first + length))
+    place_BT = first[:, None] + torch.arange(length, device=first.device)
+    return cast(Tensor, positions(0, int(place_BT.max()) + 1)[place_BT])
 
 
 class Relative(nn.Module):

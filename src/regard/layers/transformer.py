@@ -20,14 +20,19 @@ class BlockShape(NamedTuple):
     norm_first: bool
     span: int = 0
     """Of relative positions; 0 = none."""
+    epsilon: float = 1e-5
+    """Of the layer norms."""
 
     def residual(self) -> Residual:
         """The connection around a sub-layer."""
-        return Residual(self.width, self.dropout, norm_first=self.norm_first)
+        return Residual(self.width, self.dropout, norm_first=self.norm_first, epsilon=self.epsilon)
 
 
 class EncoderBlock(nn.Module):
-    """Every word looks at every word, then the feed-forward layer; each within a residual connection."""
+    """Every word looks at every word, then the feed-forward layer; each within a residual connection.
+
+    It is also the block of a model without encoder: there `look` is causal, or looks back at a past.
+    """
 
     def __init__(self, shape: BlockShape) -> None:
         super().__init__()
@@ -37,11 +42,31 @@ class EncoderBlock(nn.Module):
         self.around_feed_forward = shape.residual()
 
     def forward(self, x_BSW: Tensor, real_BS: Tensor | None, *, weights: bool) -> tuple[Tensor, Tensor | None]:
-        query, key, value = self.attention.project_all(self.around_attention.enter(x_BSW))
-        context, seen = self.attention(query, key, value, real_BS, weights=weights)
-        x_BSW = self.around_attention.leave(x_BSW, context)
-        inner = self.feed_forward(self.around_feed_forward.enter(x_BSW))
-        return self.around_feed_forward.leave(x_BSW, inner), seen
+        return self.look(x_BSW, *self.project(x_BSW), real_BS, weights=weights)
+
+    def project(self, x_BTW: Tensor) -> tuple[Tensor, "Past"]:
+        """What words ask, and what they show to other words."""
+        query, key, value = self.attention.project_all(self.around_attention.enter(x_BTW))
+        return query, Past(key, value)
+
+    def look(
+        self,
+        x_BTW: Tensor,
+        query: Tensor,
+        past: "Past",
+        real_BK: Tensor | None = None,
+        *,
+        causal: bool = False,
+        weights: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:
+        """The states after, and where they looked; `query` and the end of `past` are what `project` made of x.
+
+        With `causal`, padding stands at the end, where no earlier word can look, and needs no mask.
+        """
+        context, seen = self.attention(query, past.key, past.value, real_BK, causal=causal, weights=weights)
+        x_BTW = self.around_attention.leave(x_BTW, context)
+        inner = self.feed_forward(self.around_feed_forward.enter(x_BTW))
+        return self.around_feed_forward.leave(x_BTW, inner), seen
 
 
 class DecoderBlock(nn.Module):
@@ -82,7 +107,7 @@ class DecoderBlock(nn.Module):
 
 
 class Past(NamedTuple):
-    """Keys and values of target words as one block has seen them, by heads."""
+    """Keys and values of words as one block has seen them, by heads."""
 
     key: Tensor
     value: Tensor
@@ -90,6 +115,16 @@ class Past(NamedTuple):
     def followed_by(self, other: "Past") -> "Past":
         """These words, then those."""
         return Past(torch.cat([self.key, other.key], 2), torch.cat([self.value, other.value], 2))
+
+    def moved_right(self, by_B: Tensor) -> "Past":
+        """Each row moved by its own count of columns, over its last ones; what then stands first is not to be seen.
+
+        Rows of different lengths then end in the same column, so that a next word stands next to every row's last,
+        and distances between columns are those between words.
+        """
+        index_BK = (torch.arange(self.key.shape[2], device=by_B.device) - by_B[:, None]).clamp(min=0)
+        index_BHKD = index_BK[:, None, :, None].expand_as(self.key)
+        return Past(self.key.gather(2, index_BHKD), self.value.gather(2, index_BHKD))
 
     def reorder(self, index_B: Tensor) -> "Past":
         """These rows."""

@@ -1,33 +1,51 @@
 """The models there are. A new one is a file here, a config class, and a line in this dict."""
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from regard.config import (
     BahdanauConfig,
+    BertConfig,
+    ClassifierConfig,
     ConvConfig,
+    GruConfig,
+    LmConfig,
+    LstmConfig,
     LuongConfig,
+    MemoryConfig,
     ModelConfig,
+    RnnConfig,
     Seq2SeqConfig,
     TransformerConfig,
     UniversalConfig,
 )
+from regard.models.bert import Bert, Classifier
 from regard.models.conv import Conv
-from regard.models.interface import Writer
+from regard.models.interface import Model
+from regard.models.lm import Lm
+from regard.models.memory import MemoryCompressed
+from regard.models.recurrent import RecurrentLm
 from regard.models.rnn import Bahdanau, Luong, Seq2Seq
 from regard.models.transformer import Transformer
 from regard.models.universal import Universal
 
-MODELS: dict[type[ModelConfig], Callable[[Any, int], Writer]] = {
+MODELS: dict[type[ModelConfig], type[Any]] = {
+    RnnConfig: RecurrentLm,
+    LstmConfig: RecurrentLm,
+    GruConfig: RecurrentLm,
     Seq2SeqConfig: Seq2Seq,
     BahdanauConfig: Bahdanau,
     LuongConfig: Luong,
     ConvConfig: Conv,
     TransformerConfig: Transformer,
     UniversalConfig: Universal,
+    LmConfig: Lm,
+    MemoryConfig: MemoryCompressed,
+    BertConfig: Bert,
+    ClassifierConfig: Classifier,
 }
 
 
-def build(config: ModelConfig, vocabulary: int) -> Writer:
-    """A new model with random weights."""
-    return MODELS[type(config)](config, vocabulary)
+def build(config: ModelConfig, vocabulary: int, labels: int = 0) -> Model:
+    """A new model with random weights; `labels` for a model that chooses among so many."""
+    kind = MODELS[type(config)]
+    return cast(Model, kind(config, vocabulary, labels) if labels else kind(config, vocabulary))

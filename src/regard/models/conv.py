@@ -65,6 +65,12 @@ class Conv(Writer):
             state, past=past, position=state.position + 1, attention_BS=attention_BS
         )
 
+    def report(self, source: Source, target_BT: Tensor) -> dict[str, Tensor]:
+        return {
+            "source_words_in_view": torch.tensor(self.encoder.receptive_field),
+            "target_words_in_view": torch.tensor(self.decoder.receptive_field),
+        }
+
 
 class Memory(NamedTuple):
     """The source as every decoder layer finds it."""

@@ -1,4 +1,4 @@
-"""What a model is: one contract for all that write text.
+"""What a model is: one contract for all that write text, and one for those that read it.
 
 Training calls the model on a whole batch at once (`forward`, in parallel over positions). Writing calls `start` once
 and `step` for each word, with everything remembered in a State that goes in as an argument and comes out as a result.
@@ -16,7 +16,10 @@ from torch import Tensor, nn
 
 
 class Source(NamedTuple):
-    """What the model reads: ids, padded at the end, and how many of them are real in each row."""
+    """What the model reads: ids, padded at the end, and how many of them are real in each row.
+
+    For a language model there may be nothing to read: no columns, and lengths of zero.
+    """
 
     ids_BS: Tensor
     lengths_B: Tensor
@@ -32,6 +35,8 @@ class Output:
     """Empty unless asked for: "decoder.3.source" -> weights_BHTS."""
     extra_loss: Tensor | None = None
     """Summed over tokens, e.g. a Universal Transformer's ponder cost."""
+    carried: tuple[Tensor, ...] = ()
+    """What a recurrent language model remembers at the end, for the next piece of the same text; without gradient."""
 
 
 class State(Protocol):
@@ -46,14 +51,18 @@ class State(Protocol):
         ...
 
 
-class Writer(nn.Module, ABC):
+class Model(nn.Module, ABC):
+    """Any model."""
+
+    longest: int | None = None
+    """Tokens a text may have, begin or end counted; None = any number. Learned positions set a limit."""
+
+
+class Writer(Model):
     """A model that writes text."""
 
     words: nn.Linear
     """Hidden state -> scores over the vocabulary. Training reads its weight, to score words without keeping all scores."""
-
-    longest: int | None = None
-    """Tokens a sentence may have, begin or end counted; None = any number. Learned positions set a limit."""
 
     @abstractmethod
     def forward(self, source: Source, target_BT: Tensor, *, attention: bool = False) -> Output:
@@ -66,3 +75,33 @@ class Writer(nn.Module, ABC):
     @abstractmethod
     def step(self, last_B: Tensor, state: State) -> tuple[Tensor, State]:
         """The scores of the next word, logits_BV, after each row's last word; and what to remember."""
+
+    def report(self, source: Source, target_BT: Tensor) -> dict[str, Tensor]:
+        """What the model can tell of itself on these texts, if anything: by name, numbers whose mean is worth showing."""
+        return {}
+
+
+class LanguageModel(Writer):
+    """A writer that needs no source: it goes on with a text. A source, if there is one, is the text's beginning.
+
+    So it translates and summarises too: trained on pairs, it reads the source and writes the target after it.
+    """
+
+    carries: bool = False
+    """Whether what it remembers of one piece of text is of use for the next (recurrent models)."""
+
+    @abstractmethod
+    def forward(
+        self, source: Source, target_BT: Tensor, *, attention: bool = False, carried: tuple[Tensor, ...] = ()
+    ) -> Output:
+        """As for every writer; `carried` is what an earlier call's Output carried, and only if `carries`."""
+
+
+class Reader(Model):
+    """A model that reads text in both directions at once, and so cannot write it."""
+
+    @abstractmethod
+    def forward(
+        self, ids_BT: Tensor, lengths_B: Tensor, segments_BT: Tensor | None = None, *, attention: bool = False
+    ) -> Output:
+        """Every word's last layer; rows begin with BEGIN, segments (0 or 1) tell two texts in one row apart."""

@@ -18,16 +18,13 @@ from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from regard.config import BahdanauConfig, LuongConfig, Seq2SeqConfig
 from regard.layers import masks
 from regard.layers.blocks import Embedding, xavier
 from regard.layers.fast import Dropout, dropout_mask
+from regard.layers.recurrent import LSTM_GATES, Kind, Layer, keep, read_on, read_to_the_end, remember_long, stacked
 from regard.models.interface import Output, Source, State, Writer
-
-Layer = tuple[Tensor, ...]
-"""What one layer remembers, each part (B, W): its output (GRU), or its output and its cell (LSTM)."""
 
 
 class Recurrent(Writer):
@@ -49,6 +46,8 @@ class Recurrent(Writer):
         self.words = nn.Linear(config.width, vocabulary, bias=False)
         xavier(self)
         remember_long(self)
+        if isinstance(decoder, Cells):
+            decoder.remember_long()
         self.source_embedding = Embedding(vocabulary, config.width, config.dropout, None)
         self.target_embedding = self.source_embedding
         if config.tie != "all":
@@ -179,22 +178,13 @@ class Encoder(nn.Module):
 
     def __init__(self, config: Seq2SeqConfig) -> None:
         super().__init__()
-        self.layers = _layers(config, bidirectional=config.bidirectional)
+        kind = CELLS[config.cell].layer
+        self.layers = stacked(kind, config.width, config.depth, bidirectional=config.bidirectional)
         self.dropout = Dropout(config.dropout)
 
     def forward(self, x_BSW: Tensor, lengths_B: Tensor) -> tuple[Tensor, list[Layer]]:
-        """The memory, and what each layer remembers at the end.
-
-        Packed, a sentence ends where its words do: the backward direction starts there, and padding is never read.
-        """
-        packed = pack_padded_sequence(x_BSW, lengths_B.cpu(), batch_first=True, enforce_sorted=False)
-        ends: list[Layer] = []
-        for layer in self.layers:
-            packed = PackedSequence(self.dropout(packed.data), *packed[1:]) if ends else packed
-            packed, end = layer(packed)
-            ends.append(tuple(part_NBW.transpose(0, 1).flatten(1) for part_NBW in _parts(end)))
-        memory_BSW, _ = pad_packed_sequence(packed, batch_first=True, total_length=x_BSW.shape[1])
-        return memory_BSW, ends
+        """The memory, and what each layer remembers at the end."""
+        return read_to_the_end(self.layers, self.dropout, x_BSW, lengths_B)
 
 
 class Bridge(nn.Module):
@@ -216,17 +206,11 @@ class Stack(nn.Module):
 
     def __init__(self, config: Seq2SeqConfig) -> None:
         super().__init__()
-        self.layers = _layers(config, bidirectional=False)
+        self.layers = stacked(CELLS[config.cell].layer, config.width, config.depth)
         self.dropout = Dropout(config.dropout)
 
     def forward(self, x_BTW: Tensor, layers: list[Layer]) -> tuple[Tensor, list[Layer]]:
-        new: list[Layer] = []
-        for layer, before in zip(self.layers, layers, strict=True):
-            x_BTW = self.dropout(x_BTW) if new else x_BTW
-            parts_1BW = tuple(part_BW[None] for part_BW in before)
-            x_BTW, after = layer(x_BTW, parts_1BW if len(parts_1BW) > 1 else parts_1BW[0])
-            new.append(tuple(part_1BW[0] for part_1BW in _parts(after)))
-        return x_BTW, new
+        return read_on(self.layers, self.dropout, x_BTW, layers)
 
 
 class Cells(nn.Module):
@@ -265,6 +249,11 @@ class Cells(nn.Module):
             new.append(self.advance(gates_BG, again(layer[0]), layer))
         return new
 
+    def remember_long(self) -> None:
+        """Begin as torch's layers do: by keeping what was read."""
+        for words, again in zip(self.inputs, self.agains, strict=True):
+            keep(again.weight, words.bias)
+
 
 def lstm(input_BG: Tensor, again_BG: Tensor, layer: Layer) -> Layer:
     """Long short-term memory with forget gates (Gers et al. 2000); gates in torch's order."""
@@ -286,13 +275,13 @@ def gru(input_BG: Tensor, again_BG: Tensor, layer: Layer) -> Layer:
 class Cell(NamedTuple):
     """A kind of recurrent cell: torch's layer of it, one step of it, its gates, and the parts of what it remembers."""
 
-    layer: type[nn.LSTM] | type[nn.GRU]
+    layer: Kind
     advance: Callable[[Tensor, Tensor, Layer], Layer]
     gates: int
     parts: int
 
 
-CELLS = {"lstm": Cell(nn.LSTM, lstm, gates=4, parts=2), "gru": Cell(nn.GRU, gru, gates=3, parts=1)}
+CELLS = {"lstm": Cell(nn.LSTM, lstm, gates=LSTM_GATES, parts=2), "gru": Cell(nn.GRU, gru, gates=3, parts=1)}
 
 
 class Additive(nn.Module):
@@ -349,45 +338,3 @@ class RecurrentState:
         layers = [tuple(part_BW.index_select(0, index_B) for part_BW in layer) for layer in self.layers]
         others: dict[str, Any] = {k: v.index_select(0, index_B) for k, v in vars(self).items() if isinstance(v, Tensor)}
         return replace(self, layers=layers, **others)
-
-
-def remember_long(model: nn.Module) -> None:
-    """Let recurrent layers begin by keeping what they read, so that the first gradients reach the first words.
-
-    A matrix that keeps lengths neither fades nor blows up what passes through it many times (Saxe et al. 2014), and
-    an LSTM whose forget gates begin open keeps its cells (Gers et al. 2000). The rest as in other layers.
-    """
-    for part in model.modules():
-        if isinstance(part, nn.RNNBase):
-            for input_GI, again_GW, bias_G, again_bias_G in part.all_weights:
-                nn.init.xavier_uniform_(input_GI)
-                nn.init.zeros_(again_bias_G)
-                _keep(again_GW, bias_G)
-        elif isinstance(part, Cells):
-            for words, again in zip(part.inputs, part.agains, strict=True):
-                _keep(again.weight, words.bias)
-
-
-def _keep(again_GW: Tensor, bias_G: Tensor) -> None:
-    gates = again_GW.shape[0] // again_GW.shape[1]
-    with torch.no_grad():
-        for gate_WW in again_GW.chunk(gates):
-            nn.init.orthogonal_(gate_WW)
-        bias_G.zero_()
-        if gates == CELLS["lstm"].gates:
-            bias_G.chunk(gates)[1].fill_(1.0)
-
-
-def _layers(config: Seq2SeqConfig, *, bidirectional: bool) -> Sequence[nn.Module]:
-    """Torch's layers, each a module of its own, so that our dropout can stand between them."""
-    kind, width = CELLS[config.cell].layer, config.width // (1 + bidirectional)
-    return cast(
-        "Sequence[nn.Module]",
-        nn.ModuleList(
-            kind(config.width, width, batch_first=True, bidirectional=bidirectional) for _ in range(config.depth)
-        ),
-    )
-
-
-def _parts(state: Tensor | Layer) -> Layer:
-    return state if isinstance(state, tuple) else (state,)

@@ -1,14 +1,15 @@
 """The Transformer, encoder and decoder (Vaswani et al. 2017, "Attention Is All You Need", figure 1).
 
 Departures from the paper, each a setting whose default is the paper's: layer norm before the sub-layers, learned or
-relative positions, ELU or GELU, fewer decoder layers, embeddings not shared. Every linear layer but the last has a
-bias, as in the authors' code.
+relative positions, positions counted from a random number in training (Dehghani et al. 2019, section 3.2), ELU or GELU,
+fewer decoder layers, embeddings not shared. Every linear layer but the last has a bias, as in the authors' code.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
+import torch
 from torch import Tensor, nn
 
 from regard.config import TransformerConfig
@@ -25,6 +26,7 @@ class Transformer(Writer):
     def __init__(self, config: TransformerConfig, vocabulary: int) -> None:
         super().__init__()
         self.longest = config.longest if config.positions == "learned" else None
+        self.offset = config.offset
         self.encoder = Encoder(config)
         self.decoder = Decoder(config)
         self.words = nn.Linear(config.width, vocabulary, bias=False)
@@ -37,8 +39,9 @@ class Transformer(Writer):
     def forward(self, source: Source, target_BT: Tensor, *, attention: bool = False) -> Output:
         seen: dict[str, Tensor] | None = {} if attention else None
         real_BS = masks.real(source.lengths_B, source.ids_BS.shape[1])
-        memory_BSW = self.encoder(self.source_embedding(source.ids_BS), real_BS, seen)
-        hidden_BTW = self.decoder(self.target_embedding(target_BT), memory_BSW, real_BS, seen)
+        first = self._first(source, target_BT)
+        memory_BSW = self.encoder(self.source_embedding(source.ids_BS, first), real_BS, seen)
+        hidden_BTW = self.decoder(self.target_embedding(target_BT, first), memory_BSW, real_BS, seen)
         return Output(hidden_BTW, seen or {})
 
     def start(self, source: Source, *, attention: bool = False) -> "TransformerState":
@@ -60,6 +63,17 @@ class Transformer(Writer):
         attention_BS = looked[:, :, 0].mean(1) if looked is not None else None
         after = replace(state, pasts=pasts, position=state.position + 1, attention_BS=attention_BS)
         return self.words(hidden_BTW[:, 0]), after
+
+    def _first(self, source: Source, target_BT: Tensor) -> int | Tensor:
+        """Where texts begin: at position 0; in training, with an offset, each pair at one of its own, drawn at random.
+
+        Both sides of a pair at the same one: else no word could be told by its position which source word is its own.
+        """
+        if not self.offset or not self.training:
+            return 0
+        length = max(source.ids_BS.shape[1], target_BT.shape[1])
+        room = self.offset if self.longest is None else max(0, min(self.offset, self.longest - length))
+        return torch.randint(room + 1, (len(target_BT),), device=target_BT.device)
 
 
 class Encoder(nn.Module):

@@ -13,6 +13,8 @@ Departures from the paper:
 - A word that reaches the last repetition stops there with what is left of its probability, as Graves writes, so that
   its weights always sum to one; appendix C drops what is left.
 - Positions are counted from 0, as in the Transformer; the transition is the feed-forward layer, not the convolution.
+- The random number from which training may count positions instead (section 3.2) is drawn once for each pair of texts,
+  for both sides and all repetitions; the authors' code draws one for a whole batch, and anew each time.
 """
 
 import math
@@ -25,7 +27,7 @@ from torch import Tensor, nn
 from regard.config import UniversalConfig
 from regard.layers import masks
 from regard.layers.blocks import Embedding, xavier
-from regard.layers.positions import Sinusoidal
+from regard.layers.positions import Sinusoidal, vectors
 from regard.layers.transformer import BlockShape, DecoderBlock, EncoderBlock, Memory, Past
 from regard.models.interface import Output, Source, State, Writer
 
@@ -37,7 +39,7 @@ class Universal(Writer):
 
     def __init__(self, config: UniversalConfig, vocabulary: int) -> None:
         super().__init__()
-        self.halting, self.price = config.halting, config.ponder
+        self.halting, self.price, self.offset = config.halting, config.ponder, config.offset
         self.encoder = Encoder(config)
         self.decoder = Decoder(config)
         self.words = nn.Linear(config.width, vocabulary, bias=False)
@@ -77,11 +79,22 @@ class Universal(Writer):
             read, written = self._think(source, target_BT, None)
         return read.steps_BT, written.steps_BT
 
+    def report(self, source: Source, target_BT: Tensor) -> dict[str, Tensor]:
+        if not self.halting:
+            return {}
+        names = ("encoder_steps_per_word", "decoder_steps_per_word")
+        both = zip(names, self.steps(source, target_BT), strict=True)
+        return {name: steps_BT[steps_BT > 0] for name, steps_BT in both}
+
     def _think(self, source: Source, target_BT: Tensor, seen: dict[str, Tensor] | None) -> tuple["Thought", "Thought"]:
         real_BS = masks.real(source.lengths_B, source.ids_BS.shape[1])
-        read = self.encoder(self.source_embedding(source.ids_BS), real_BS, seen)
+        first: int | Tensor = 0
+        if self.offset and self.training:
+            # The same for both sides: else no word could be told by its position which source word is its own.
+            first = torch.randint(self.offset + 1, (len(target_BT),), device=target_BT.device)
+        read = self.encoder(self.source_embedding(source.ids_BS), real_BS, seen, first)
         memory = self.decoder.block.remember(read.result_BTW, real_BS)
-        return read, self.decoder(self.target_embedding(target_BT), target_BT != PADDING, memory, seen)
+        return read, self.decoder(self.target_embedding(target_BT), target_BT != PADDING, memory, seen, first)
 
 
 class Repeated(nn.Module):
@@ -95,14 +108,13 @@ class Repeated(nn.Module):
         # With the norm before each sub-layer the sum itself is never normalised; one norm at the end does it.
         self.norm = nn.LayerNorm(config.width) if config.norm == "before" else nn.Identity()
 
-    def place(self, x_BTW: Tensor, repetition: int, first: int = 0) -> Tensor:
+    def place(self, x_BTW: Tensor, repetition: int, first: int | Tensor = 0) -> Tensor:
         """Add the coordinates of words that stand at positions first, first + 1, ... (section 2.1, P^t).
 
-        Repetitions are counted from 0 here and from 1 in the paper.
+        Repetitions are counted from 0 here and from 1 in the paper. A tensor gives each row its own first.
         """
-        position_TW: Tensor = self.waves(first, first + x_BTW.shape[1])
         time_1W: Tensor = self.waves(repetition + 1, repetition + 2)
-        return x_BTW + (position_TW + time_1W)
+        return x_BTW + (vectors(self.waves, first, x_BTW.shape[1]) + time_1W)
 
     def settle(self, thought: "Thought", x_BTW: Tensor, repetition: int) -> "Thought":
         """Take the states that a repetition made; with halting, ask each word whether it is done."""
@@ -125,12 +137,14 @@ class Encoder(Repeated):
         super().__init__(config)
         self.block = EncoderBlock(_shape(config))
 
-    def forward(self, x_BSW: Tensor, real_BS: Tensor | None, seen: dict[str, Tensor] | None) -> "Thought":
+    def forward(
+        self, x_BSW: Tensor, real_BS: Tensor | None, seen: dict[str, Tensor] | None, first: int | Tensor = 0
+    ) -> "Thought":
         thought = begin(x_BSW, real_BS)
         for repetition in range(self.depth):
             if not thought.running_BT.any():
                 break  # Who has halted is changed no more, so that nothing is lost.
-            placed_BSW = self.place(thought.state_BTW, repetition)
+            placed_BSW = self.place(thought.state_BTW, repetition, first)
             x_BSW, weights = self.block(placed_BSW, real_BS, weights=seen is not None)
             thought = self.settle(thought, x_BSW, repetition)
             if seen is not None:
@@ -145,12 +159,19 @@ class Decoder(Repeated):
         super().__init__(config)
         self.block = DecoderBlock(_shape(config))
 
-    def forward(self, x_BTW: Tensor, real_BT: Tensor, memory: "Memory", seen: dict[str, Tensor] | None) -> "Thought":
+    def forward(
+        self,
+        x_BTW: Tensor,
+        real_BT: Tensor,
+        memory: Memory,
+        seen: dict[str, Tensor] | None,
+        first: int | Tensor = 0,
+    ) -> "Thought":
         thought = begin(x_BTW, real_BT)
         for repetition in range(self.depth):
             if not thought.running_BT.any():
                 break
-            placed_BTW = self.place(thought.state_BTW, repetition)
+            placed_BTW = self.place(thought.state_BTW, repetition, first)
             query, past = self.block.project(placed_BTW)
             x_BTW, to_self, to_source = self.block(
                 placed_BTW, query, past, memory, causal=True, weights=seen is not None

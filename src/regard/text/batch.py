@@ -1,13 +1,65 @@
-"""Several sentence pairs side by side: ids, padded at the end to the longest."""
+"""Several texts side by side: ids, padded at the end to the longest."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol, Self, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from regard.text.tokenizer import BEGIN, END, PAD
+
+
+class Batch(Protocol):
+    """What training needs to know of a batch, whatever is in it."""
+
+    @property
+    def numbers(self) -> list[int]:
+        """Which parts of the corpus these are, so that a message can name them."""
+        ...
+
+    @property
+    def tokens(self) -> int:
+        """Words to predict."""
+        ...
+
+    @property
+    def places(self) -> int:
+        """Places in the tensors that are read, padding counted."""
+        ...
+
+    @property
+    def padding(self) -> int:
+        """Places that hold no word."""
+        ...
+
+    def to(self, device: torch.device) -> Self:
+        """The same batch on another device."""
+        ...
+
+
+BatchT_co = TypeVar("BatchT_co", bound=Batch, covariant=True)
+
+
+class Batches(Protocol[BatchT_co]):
+    """Batches of a corpus, epoch by epoch, in an order that depends only on (seed, epoch)."""
+
+    def batches(self, epoch: int, first: int = 0) -> Iterator[BatchT_co]:
+        """An epoch's batches from number `first` on."""
+        ...
+
+    def count(self, epoch: int) -> int:
+        """How many there are."""
+        ...
+
+    def padding_share(self, epoch: int) -> float:
+        """What share of all places an epoch's batches waste."""
+        ...
+
+    def places(self, numbers: list[int]) -> str:
+        """Where in the corpus these stand, for a message."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -36,7 +88,7 @@ class Pairs:
         """Places that hold no word."""
         return self.places - int(self.source_lengths_B.sum()) - int(self.target_lengths_B.sum())
 
-    def to(self, device: torch.device) -> "Pairs":
+    def to(self, device: torch.device) -> Self:
         """The same batch on another device."""
         return replace(
             self,

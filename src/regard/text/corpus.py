@@ -53,6 +53,7 @@ class Skips:
 
     counts: dict[Reason, int] = field(default_factory=dict)
     first: dict[Reason, str] = field(default_factory=dict)
+    unit: str = "pair"
 
     def add(self, fault: Fault) -> None:
         """Count one more."""
@@ -73,9 +74,9 @@ class Skips:
         left out 1 pair: 1 with an empty side (first: train.en:17)
         """
         if not self.total:
-            return "left out no pairs"
+            return f"left out no {self.unit}s"
         parts = [f"{count:,} {reason.value} (first: {self.first[reason]})" for reason, count in self.counts.items()]
-        return f"left out {self.total:,} pair{'s' if self.total > 1 else ''}: {', '.join(parts)}"
+        return f"left out {self.total:,} {self.unit}{'s' if self.total > 1 else ''}: {', '.join(parts)}"
 
     def as_table(self) -> dict[str, Any]:
         """Ready for JSON."""
@@ -197,7 +198,7 @@ def open_corpus(names: Sequence[str], *, columns: str = "", spool: Path | None =
             raise DataError(f"{shown(name)} has both sides already. Give it alone.")
         if _ending(name) in TABLES:
             raise DataError(f"{shown(name)} holds both sides. Give it alone, or two files of plain lines.")
-    sources, targets = (_file(name) for name in names)
+    sources, targets = (open_file(name) for name in names)
     if sources.path.samefile(targets.path):
         raise DataError(f"{sources.name} was given as both sides. Name the file with the translations as the second.")
     return FileCorpus([sources, targets], lambda: parallel(sources, targets))
@@ -208,17 +209,15 @@ def read_lines(path: str) -> Iterator[str]:
     if path == "-":
         return _stdin_lines()
     # A pipe will do here: it is read once.
-    return _file(path, pipe=True).sentences(LONGEST_INPUT)
+    return open_file(path, pipe=True).sentences(LONGEST_INPUT)
 
 
 def _one(name: str, columns: str, spool: Path | None) -> Corpus:
     if name.startswith("builtin:"):
-        if name not in BUILTIN:
-            raise DataError(f"There is no {shown(name)}.{near(name, BUILTIN)} Known: {', '.join(BUILTIN)}.")
-        return BuiltinCorpus(name, BUILTIN[name])
+        return BuiltinCorpus(name, _builtin(name))
     if name == "-":
         return _from_stdin(columns, spool)
-    file = _file(name)
+    file = open_file(name)
     if _ending(name) not in TABLES:
         raise DataError(
             f"{file.name} alone is one side of the pairs. Give the file with the other side too, "
@@ -228,11 +227,24 @@ def _one(name: str, columns: str, spool: Path | None) -> Corpus:
     return FileCorpus([file], lambda: rows(file, columns), columns)
 
 
+def _builtin(name: str) -> Task:
+    if name in BUILTIN:
+        return BUILTIN[name]
+    task, _, split = name.removeprefix("builtin:").partition("/")
+    if split.isdecimal() and task in tasks.TASKS:
+        tasks.lengths_of(task, split)  # told now, not after an hour of other work
+        return Task(partial(tasks.pairs, task, split), tasks.EXACT)
+    raise DataError(
+        f"There is no {shown(name)}.{near(name, BUILTIN)} Known: {', '.join(BUILTIN)}; "
+        "and a number after a task, such as builtin:copy/80, for sources of that length alone."
+    )
+
+
 def _ending(name: str) -> str:
     return Path(name.lower().removesuffix(".gz")).suffix
 
 
-def _file(name: str, *, pipe: bool = False) -> TextFile:
+def open_file(name: str, *, pipe: bool = False) -> TextFile:
     """The file of this name, once it is sure that it can be read."""
     path, called = Path(name), shown(name)
     try:
@@ -281,7 +293,7 @@ def _from_stdin(columns: str, spool: Path | None) -> Corpus:
     """Standard input can be read once and a corpus many times, so it is kept in a file first."""
     path = Path(tempfile.gettempdir(), f"regard-{uuid.uuid4().hex}.tsv") if spool is None else spool
     if not path.exists():
-        _keep_stdin(path)
+        keep_stdin(path)
     file = TextFile("stdin", path)
     corpus = FileCorpus([file], lambda: tab_separated(file, columns), columns)
     if spool is None:
@@ -289,7 +301,8 @@ def _from_stdin(columns: str, spool: Path | None) -> Corpus:
     return corpus
 
 
-def _keep_stdin(path: Path) -> None:
+def keep_stdin(path: Path) -> None:
+    """Copy standard input into a file, which appears when it is complete."""
     stream, part = _stdin(), path.with_name(path.name + ".part")
     try:
         with part.open("wb") as written:

@@ -65,10 +65,10 @@ class TextFile:
     name: str
     path: Path
 
-    def lines(self) -> Iterator[Line]:
+    def lines(self, longest: int = LONGEST_LINE) -> Iterator[Line]:
         """Each line's text and what is wrong with it."""
         with explained(self.name), self._open() as stream:
-            yield from split(self.name, stream)
+            yield from split(self.name, stream, longest)
 
     def sentences(self, longest: int) -> Iterator[str]:
         """Each line's text, none left out."""

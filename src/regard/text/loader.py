@@ -81,6 +81,16 @@ class Loader:
             seed = np.random.SeedSequence([self.seed, epoch, batch]).generate_state(1)[0]
             yield self._read(planned.numbers(batch), int(seed))
 
+    def count(self, epoch: int) -> int:
+        """How many batches an epoch has."""
+        return len(self.plan(epoch))
+
+    def places(self, numbers: list[int]) -> str:
+        """Where in the corpus these pairs stand, for a message."""
+        lines = sorted(int(self.shards.lines[n]) for n in numbers)
+        shown = ", ".join(map(str, lines[:8])) + (f" and {len(lines) - 8} more" if len(lines) > 8 else "")
+        return f"lines {shown} of the training text"
+
     def padding_share(self, epoch: int) -> float:
         """What share of all places an epoch's batches waste."""
         planned = self.plan(epoch)

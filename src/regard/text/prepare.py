@@ -1,4 +1,4 @@
-"""From a corpus to a tokenizer and shards, once, in bounded memory; what a training run does before its first step."""
+"""From text to a tokenizer and ids on disk, once, in bounded memory: what a training run does before its first step."""
 
 import itertools
 import json
@@ -6,23 +6,31 @@ import random
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from regard.config import TextConfig
 from regard.errors import DataError
 from regard.text.corpus import Corpus
+from regard.text.documents import Documents
 from regard.text.pair import Pair
 from regard.text.shards import Shards, ShardWriter, Tokenised
+from regard.text.stream import Stream, StreamWriter
 from regard.text.tokenizer import Tokenizer, learn_tokenizer, load_tokenizer
 
 ENCODED_AT_A_TIME = 5000
+LINES_HELD_OUT = 10_000  # of running text, when there is no other to validate on; at most a tenth of it
 Progress = Callable[[str, int], None]
+
+
+Learn = Callable[[list[str]], Tokenizer]
+"""Sentences -> the tokenizer to use; most often learned from them."""
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """Text made ready for training."""
+    """Pairs made ready for training."""
 
     tokenizer: Tokenizer
     train: Shards
@@ -31,42 +39,84 @@ class Prepared:
     """What a person should know: what was left out and what was held out."""
 
 
-def prepare(
-    train: Corpus, valid: Corpus | None, config: TextConfig, folder: Path, seed: int, progress: Progress
-) -> Prepared:
-    """Learn the tokenizer and tokenise everything into `folder`, or take up what an earlier call left there.
+@dataclass(frozen=True)
+class PreparedText:
+    """Running text made ready for training."""
 
-    The folder appears under its name only when it is complete. Without `valid`, a slice of `train` is held out.
+    tokenizer: Tokenizer
+    train: Stream
+    valid: Stream
+    notes: list[str]
+
+
+def prepare(
+    train: Corpus,
+    valid: Corpus | None,
+    config: TextConfig,
+    folder: Path,
+    seed: int,
+    progress: Progress,
+    learn: Learn | None = None,
+) -> Prepared:
+    """Learn the tokenizer and tokenise all pairs into `folder`, or take up what an earlier call left there.
+
+    Without `valid`, a slice of `train` is held out.
     """
-    key = _key(train, valid, config, seed)
+    learn = learn or partial(learn_tokenizer, config=config)
+    key = key_of(train, valid, config, seed)
+    notes = once(folder, key, lambda new: _write(train, valid, config, new, seed, progress, learn))
+    tokenizer = load_tokenizer(folder, config)
+    return Prepared(tokenizer, Shards(folder / "train"), Shards(folder / "valid"), notes)
+
+
+def prepare_text(
+    train: Documents,
+    valid: Documents | None,
+    config: TextConfig,
+    folder: Path,
+    seed: int,
+    progress: Progress,
+    learn: Learn | None = None,
+) -> PreparedText:
+    """The same for running text. Without `valid`, its last lines are held out."""
+    learn = learn or partial(learn_tokenizer, config=config)
+    key = key_of(train, valid, config, seed)
+    notes = once(folder, key, lambda new: _write_text(train, valid, config, new, seed, progress, learn))
+    tokenizer = load_tokenizer(folder, config)
+    return PreparedText(tokenizer, Stream.open(folder / "train"), Stream.open(folder / "valid"), notes)
+
+
+def once(folder: Path, key: dict[str, Any], write: Callable[[Path], list[str]]) -> list[str]:
+    """Let `write` fill the folder, unless it is there; it appears under its name only when it is complete."""
     if not _is_complete(folder, key):
         unfinished = folder.with_name(folder.name + ".unfinished")
         for old in (unfinished, folder):
             shutil.rmtree(old, ignore_errors=True)
         unfinished.mkdir(parents=True)
-        notes = _write(train, valid, config, unfinished, seed, progress)
+        notes = write(unfinished)
         (unfinished / "prepared.json").write_text(json.dumps({"key": key, "notes": notes}))
         unfinished.rename(folder)
-    notes = json.loads((folder / "prepared.json").read_text())["notes"]
-    tokenizer = load_tokenizer(folder, config)
-    return Prepared(tokenizer, Shards(folder / "train"), Shards(folder / "valid"), notes)
+    stored: list[str] = json.loads((folder / "prepared.json").read_text())["notes"]
+    return stored
 
 
 def _write(
-    train: Corpus, valid: Corpus | None, config: TextConfig, folder: Path, seed: int, progress: Progress
+    train: Corpus,
+    valid: Corpus | None,
+    config: TextConfig,
+    folder: Path,
+    seed: int,
+    progress: Progress,
+    learn: Learn,
 ) -> list[str]:
     count, sentences = _draw(train, config.learn_from, seed, progress)
     notes = [str(train.skipped)] if train.skipped.total else []
     held_out: set[int] = set()
     if valid is None:
-        held_out = _hold_out(train, count, config, seed)
+        held_out = hold_out(train, count, config, seed)
         notes.append(f"held out {len(held_out):,} of {count:,} pairs for validation, as no --valid was given")
-    progress("learning the tokenizer", 0)
-    tokenizer = learn_tokenizer(sentences, config)
+    tokenizer = learn_into(sentences, config, folder, progress, learn, notes)
     del sentences
-    if tokenizer.size < config.vocabulary and config.tokenizer in ("bpe", "unigram"):
-        notes.append(f"the text fills a vocabulary of {tokenizer.size:,}, not {config.vocabulary:,}")
-    (folder / tokenizer.file_name).write_bytes(tokenizer.as_bytes())
     writers = {
         "train": ShardWriter(folder / "train", tokenizer.size),
         "valid": ShardWriter(folder / "valid", tokenizer.size),
@@ -94,23 +144,91 @@ def _write(
     return notes
 
 
-def _draw(corpus: Corpus, most: int, seed: int, progress: Progress) -> tuple[int, list[str]]:
-    """Count the pairs and draw sentences evenly from all of them (reservoir sampling: Vitter 1985, algorithm R)."""
+def learn_into(
+    sentences: list[str], config: TextConfig, folder: Path, progress: Progress, learn: Learn, notes: list[str]
+) -> Tokenizer:
+    """The tokenizer, stored in `folder`."""
+    progress("learning the tokenizer", 0)
+    tokenizer = learn(sentences)
+    if tokenizer.size < config.vocabulary and config.tokenizer in ("bpe", "unigram"):
+        notes.append(f"the text fills a vocabulary of {tokenizer.size:,}, not {config.vocabulary:,}")
+    (folder / tokenizer.file_name).write_bytes(tokenizer.as_bytes())
+    return tokenizer
+
+
+def _write_text(
+    train: Documents,
+    valid: Documents | None,
+    config: TextConfig,
+    folder: Path,
+    seed: int,
+    progress: Progress,
+    learn: Learn,
+) -> list[str]:
     chosen = random.Random(seed)
-    drawn: list[Pair] = []
-    most_pairs = max(1, most // 2)
-    count = 0
-    for count, (_, pair) in enumerate(corpus.pairs(), start=1):
-        if len(drawn) < most_pairs:
-            drawn.append(pair)
-        elif (place := chosen.randrange(count)) < most_pairs:
-            drawn[place] = pair
+    drawn = Reservoir[str](config.learn_from, chosen)
+    for count, line in enumerate(train.lines(), 1):
+        drawn.offer(line.text)
         if count % ENCODED_AT_A_TIME == 0:
             progress("reading", count)
-    return count, [side for pair in drawn for side in pair]
+    notes = [str(train.skipped)] if train.skipped.total else []
+    held_out = 0
+    if valid is None:
+        held_out = min(LINES_HELD_OUT, drawn.offered // 10)
+        if not held_out:
+            raise DataError(f"{train.name} has only {drawn.offered} lines, too few to hold some out. Give --valid.")
+        notes.append(
+            f"held out the last {held_out:,} of {drawn.offered:,} lines for validation, as no --valid was given"
+        )
+    tokenizer = learn_into(drawn.kept, config, folder, progress, learn, notes)
+    names = [("train", train)] if valid is None else [("train", train), ("valid", valid)]
+    writers = {name: StreamWriter(folder / name, tokenizer.size) for name in ("train", "valid")}
+    for name, documents in names:
+        first_held_out = drawn.offered - held_out if name == "train" else 0
+        lines, done = documents.lines(), 0
+        while chunk := list(itertools.islice(lines, ENCODED_AT_A_TIME)):
+            for line, ids in zip(chunk, tokenizer.encode([line.text for line in chunk]), strict=True):
+                side = "train" if name == "train" and done < first_held_out else "valid"
+                writers[side].add(ids, size=len(line.text.encode()), closes=line.closes)
+                done += 1
+            progress("tokenising", done)
+    for writer in writers.values():
+        writer.close()
+    return notes
 
 
-def _hold_out(corpus: Corpus, count: int, config: TextConfig, seed: int) -> set[int]:
+T = TypeVar("T")
+
+
+class Reservoir(Generic[T]):
+    """Some of many things, each as likely as every other, in one pass (Vitter 1985, algorithm R)."""
+
+    def __init__(self, most: int, chosen: random.Random) -> None:
+        self.kept: list[T] = []
+        self.offered = 0
+        self._most, self._random = most, chosen
+
+    def offer(self, thing: T) -> None:
+        """Perhaps keep it."""
+        self.offered += 1
+        if len(self.kept) < self._most:
+            self.kept.append(thing)
+        elif (place := self._random.randrange(self.offered)) < self._most:
+            self.kept[place] = thing
+
+
+def _draw(corpus: Corpus, most: int, seed: int, progress: Progress) -> tuple[int, list[str]]:
+    """Count the pairs and draw sentences evenly from all of them."""
+    drawn = Reservoir[Pair](max(1, most // 2), random.Random(seed))
+    for count, (_, pair) in enumerate(corpus.pairs(), start=1):
+        drawn.offer(pair)
+        if count % ENCODED_AT_A_TIME == 0:
+            progress("reading", count)
+    return drawn.offered, [side for pair in drawn.kept for side in pair]
+
+
+def hold_out(corpus: Corpus, count: int, config: TextConfig, seed: int) -> set[int]:
+    """Numbers of the pairs to validate on, when there are no others."""
     size = min(config.held_out, count // 10)
     if not size:
         raise DataError(f"{corpus.name} has only {count} pairs, too few to hold some out for validation. Give --valid.")
@@ -129,7 +247,9 @@ def _tokenise(corpus: Corpus, tokenizer: Tokenizer, progress: Progress) -> Itera
         progress("tokenising", done)
 
 
-def _key(train: Corpus, valid: Corpus | None, config: TextConfig, seed: int) -> dict[str, Any]:
+def key_of(
+    train: Corpus | Documents, valid: Corpus | Documents | None, config: TextConfig, seed: int
+) -> dict[str, Any]:
     """What the prepared text depends on."""
     return {
         "train": train.fingerprint(),

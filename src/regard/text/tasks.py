@@ -1,10 +1,12 @@
 """Built-in tasks whose right answer is computed: copy, reverse, sort, addition, numbers, dates.
 
 They need no file and no ear for language, and their sources can be made as long as one likes: `long` holds sources
-longer than any in training, so that a score on it tells whether a model learned the rule or only the lengths it saw.
+longer than any in training, so that a score on it tells whether a model learned the rule or only the lengths it saw;
+and a number for a split, such as 80, holds sources of that length alone.
 A source belongs to the split (train, valid, test) on which its hash falls, so what is held out is never learned from.
 """
 
+import re
 import string
 import zlib
 from collections.abc import Callable, Mapping
@@ -18,6 +20,7 @@ from regard.text.formats import near, shown
 from regard.text.pair import Pair
 
 COUNTS = {"train": 20_000, "valid": 500, "test": 500, "long": 200}
+EXACT = 200  # pairs of one length; fewer, where there are no more
 HASHED = ("train", "valid", "test")
 PATIENCE = 10_000  # fruitless draws in a row after which a split is held to be exhausted
 
@@ -147,16 +150,19 @@ def pairs(task: str, split: str, count: int, seed: int = 0) -> list[Pair]:
     Lengths are drawn evenly. There are few short sources, though: those that have come already, or belong to another
     split, are drawn again with a new length, so the shortest lengths are rarer than the others.
     """
-    rule = _checked(task, split, count)
+    rule, lengths = _checked(task, split, count)
     rng = Random(f"{task} {split} {seed}")
+    # What is longer than all training needs no hash to be held out.
+    part = split if split in HASHED else "test" if lengths[0] in rule.lengths["test"] else ""
     found: dict[str, Pair] = {}
     fruitless = 0
     while len(found) < count:
-        source = rule.draw(rng, rng.choice(rule.lengths[split]))
-        # What is longer than all training needs no hash to be held out.
-        if source in found or (split in HASHED and split_of(source) != split):
+        source = rule.draw(rng, rng.choice(lengths))
+        if source in found or (part and split_of(source) != part):
             fruitless += 1
             if fruitless > PATIENCE:
+                if split not in rule.lengths and found:
+                    break  # there are few short sources
                 raise DataError(f"{task} gave out at {len(found):,} distinct pairs of {count:,}. Ask for fewer.")
             continue
         found[source] = Pair(source, rule.answer(source))
@@ -164,12 +170,22 @@ def pairs(task: str, split: str, count: int, seed: int = 0) -> list[Pair]:
     return list(found.values())
 
 
-def _checked(task: str, split: str, count: int) -> Rule:
+def lengths_of(task: str, split: str) -> range:
+    """How long the sources of a split are; a number for a split is the only length in it."""
     if task not in TASKS:
         raise DataError(f"There is no task {shown(task)}.{near(task, TASKS)} Known: {', '.join(TASKS)}.")
-    if split not in TASKS[task].lengths:
-        known = TASKS[task].lengths
-        raise DataError(f"{task} has no split {shown(split)}.{near(split, known)} Known: {', '.join(known)}.")
+    known = TASKS[task].lengths
+    if split in known:
+        return known[split]
+    if re.fullmatch("[1-9][0-9]{0,8}", split) and any(int(split) in lengths for lengths in known.values()):
+        return range(int(split), int(split) + 1)
+    low, high = min(lengths[0] for lengths in known.values()), max(lengths[-1] for lengths in known.values())
+    exact = f"{low}" if low == high else f"a length from {low} to {high}"
+    raise DataError(f"{task} has no split {shown(split)}.{near(split, known)} Known: {', '.join(known)}, or {exact}.")
+
+
+def _checked(task: str, split: str, count: int) -> tuple[Rule, range]:
+    lengths = lengths_of(task, split)
     if count < 0:
         raise DataError(f"Cannot make {count} pairs of {task}. Ask for none or more.")
-    return TASKS[task]
+    return TASKS[task], lengths

@@ -15,15 +15,21 @@ from random import Random
 import sentencepiece
 
 from regard.config import TextConfig
-from regard.errors import DataError, FolderError
+from regard.errors import ConfigError, DataError, FolderError
 from regard.text.cuts import BpeDropout, UnigramSampling
 
 PAD, UNKNOWN, BEGIN, END = range(4)
 SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")
+# Where a word is hidden, for models that guess it: the first id after these, if the tokenizer has it at all.
+MASK, MASKED = len(SPECIALS), "<mask>"
 
 # Subword models mark a space by this character inside a piece; words and characters borrow the mark.
 SPACE = "\u2581"
+# A line break inside a text, which subword models would otherwise read as a space.
+BREAK = "\u2424"
 _WORD = re.compile(r"\s?(?:\w+'|\w+|[^\w\s])")
+# Stands for MASKED while words and characters are cut, as one character that is a word by itself.
+_ONE = "\ue000"
 
 
 class Tokenizer(ABC):
@@ -36,6 +42,14 @@ class Tokenizer(ABC):
     @abstractmethod
     def size(self) -> int:
         """How many ids there are, the four special ones included."""
+
+    @property
+    def mask(self) -> int | None:
+        """The id of a hidden word, which a text writes as <mask>; None if the tokenizer was learned without it.
+
+        It takes the space before it along, as the word would that it hides.
+        """
+        return MASK if self.size > MASK and self.pieces([MASK]) == [MASKED] else None
 
     @abstractmethod
     def pieces(self, ids: Sequence[int]) -> list[str]:
@@ -79,19 +93,22 @@ class Subwords(Tokenizer):
         ordinary = [i for i in range(len(SPECIALS), self.size) if not self._processor.IsByte(i)]
         self._ids = {str(self._processor.IdToPiece(i)): i for i in ordinary}
         self._bytes = [i for i in range(len(SPECIALS), self.size) if self._processor.IsByte(i)]
+        self._break = self._ids.get(BREAK)
+        self._space = self._ids.get(SPACE)
         scores = {piece: float(self._processor.GetScore(i)) for piece, i in self._ids.items()}
         self._cutter = BpeDropout(scores) if kind == "bpe" else UnigramSampling(scores)
 
     @classmethod
-    def learn(cls, sentences: Iterable[str], config: TextConfig) -> "Subwords":
+    def learn(cls, sentences: Iterable[str], config: TextConfig, *, mask: bool = False) -> "Subwords":
         """Learn from text. A vocabulary larger than the text can fill is made as large as it can be."""
         lines = list(sentences)
         vocabulary = config.vocabulary
         try:
-            return cls(cls._learn(lines, config, vocabulary), config.tokenizer, lowercase=config.lowercase)
+            return cls(cls._learn(lines, config, vocabulary, mask), config.tokenizer, lowercase=config.lowercase)
         except RuntimeError as error:
             if possible := re.search(r"value <= (\d+)", str(error)):
-                return cls(cls._learn(lines, config, int(possible[1])), config.tokenizer, lowercase=config.lowercase)
+                largest = cls._learn(lines, config, int(possible[1]), mask)
+                return cls(largest, config.tokenizer, lowercase=config.lowercase)
             if needed := re.search(r"required_chars. \d+ vs (\d+)", str(error)):
                 raise DataError(
                     f"text.vocabulary {vocabulary} is smaller than the {needed[1]} different characters of the text. "
@@ -100,10 +117,11 @@ class Subwords(Tokenizer):
             raise DataError(f"No tokenizer could be learned from this text: {error}") from None
 
     @staticmethod
-    def _learn(lines: list[str], config: TextConfig, vocabulary: int) -> bytes:
+    def _learn(lines: list[str], config: TextConfig, vocabulary: int, mask: bool) -> bytes:
         written = io.BytesIO()
+        marks = [MASKED] * mask + [BREAK] * any("\n" in line for line in lines)
         sentencepiece.SentencePieceTrainer.Train(
-            sentence_iterator=iter([line.lower() for line in lines] if config.lowercase else lines),
+            sentence_iterator=(line.lower() if config.lowercase else line for line in map(str.strip, lines)),
             model_writer=written,
             model_type=config.tokenizer,
             vocab_size=vocabulary,
@@ -117,6 +135,7 @@ class Subwords(Tokenizer):
             bos_id=BEGIN,
             eos_id=END,
             pad_piece=SPECIALS[PAD],
+            user_defined_symbols=marks,
             unk_surface="\u2047",
             max_sentence_length=1 << 20,
             num_threads=4,  # fixed, so that the model does not depend on the machine
@@ -136,11 +155,30 @@ class Subwords(Tokenizer):
 
     def _encode(self, texts: list[str]) -> list[list[int]]:
         # One thread: this runs beside training, and the ids must not depend on the machine.
-        encoded: list[list[int]] = self._processor.Encode(texts, out_type=int, num_threads=1)
-        return encoded
+        if self._break is None or not any("\n" in text for text in texts):
+            encoded: list[list[int]] = self._processor.Encode(texts, out_type=int, num_threads=1)
+        else:
+            encoded = [self._encode_lines(text.split("\n"), self._break) for text in texts]
+        return encoded if self.mask is None else [self._join_masks(ids) for ids in encoded]
+
+    def _join_masks(self, ids: list[int]) -> list[int]:
+        # SentencePiece leaves the space before a mark alone; the word that is hidden would have had it.
+        pairs = zip(ids, [*ids[1:], END], strict=True)
+        return [i for i, following in pairs if not (i == self._space and following == MASK)]
+
+    def _encode_lines(self, lines: list[str], line_break: int) -> list[int]:
+        # Line by line, so that a word is cut alike at the beginning of a line and of a text.
+        first, *others = self._processor.Encode(lines, out_type=int, num_threads=1)
+        return [*first, *(i for ids in others for i in (line_break, *ids))]
 
     def _decode(self, ids: list[int]) -> str:
-        return str(self._processor.Decode(ids))
+        lines: list[list[int]] = [[]]
+        for i in ids:
+            if i == self._break:
+                lines.append([])
+            else:
+                lines[-1].append(i)
+        return "\n".join(str(self._processor.Decode(line)) for line in lines)
 
     def sample(self, texts: Sequence[str], amount: float, seed: int) -> list[list[int]]:
         random = Random(seed)
@@ -172,15 +210,18 @@ class Listed(Tokenizer):
         self.lowercase = lowercase
         self._symbols = [*SPECIALS, *symbols]
         self._ids = {symbol: i for i, symbol in enumerate(self._symbols)}
+        if self.mask is not None:
+            self._ids |= {_ONE: MASK, SPACE + _ONE: MASK}
 
     @classmethod
-    def learn(cls, sentences: Iterable[str], config: TextConfig) -> "Listed":
+    def learn(cls, sentences: Iterable[str], config: TextConfig, *, mask: bool = False) -> "Listed":
         """Count symbols; the vocabulary keeps the most frequent."""
         counts: Counter[str] = Counter()
         for sentence in sentences:
             counts.update(cut(config.tokenizer, sentence.lower() if config.lowercase else sentence))
         ranked = sorted(counts, key=lambda symbol: (-counts[symbol], symbol))
-        return cls(config.tokenizer, ranked[: config.vocabulary - len(SPECIALS)], lowercase=config.lowercase)
+        symbols = [MASKED] * mask + ranked
+        return cls(config.tokenizer, symbols[: config.vocabulary - len(SPECIALS)], lowercase=config.lowercase)
 
     @property
     def size(self) -> int:
@@ -194,11 +235,15 @@ class Listed(Tokenizer):
         return json.dumps(content, ensure_ascii=False, indent=0).encode()
 
     def _encode(self, texts: list[str]) -> list[list[int]]:
+        if self.mask is not None:
+            texts = [text.replace(MASKED, _ONE) for text in texts]
         return [[self._ids.get(symbol, UNKNOWN) for symbol in cut(self.kind, text)] for text in texts]
 
     def _decode(self, ids: list[int]) -> str:
         text = "".join("\u2047" if i == UNKNOWN else self._symbols[i] for i in ids)
-        return text.replace(SPACE, " ").strip(" ") if self.kind == "words" else text.replace(SPACE, " ")
+        if self.kind == "characters":
+            return text.replace(SPACE, " ")
+        return "\n".join(line.strip(" ") for line in text.replace(SPACE, " ").split("\n"))
 
 
 def cut(kind: str, text: str) -> list[str]:
@@ -209,21 +254,30 @@ def cut(kind: str, text: str) -> list[str]:
     """
     if kind == "characters":
         return list(text.replace(" ", SPACE))
-    return [symbol.replace(" ", SPACE) for symbol in _WORD.findall(" " + " ".join(text.split()))]
+    lines = [_WORD.findall(" " + " ".join(line.split())) for line in text.split("\n")]
+    symbols = [symbol for line in lines for symbol in ("\n", *line)][1:]
+    return [symbol.replace(" ", SPACE) for symbol in symbols]
 
 
-def learn_tokenizer(sentences: Iterable[str], config: TextConfig) -> Tokenizer:
-    """The tokenizer that `text.tokenizer` names, learned from these sentences."""
+def learn_tokenizer(sentences: Iterable[str], config: TextConfig, *, mask: bool = False) -> Tokenizer:
+    """The tokenizer that `text.tokenizer` names, learned from these sentences; with `mask`, it can hide words."""
+    if config.tokenizer == "wordpiece":
+        raise ConfigError("text.tokenizer=wordpiece is for imported models, and is not learned. Use bpe or unigram.")
     kind = Subwords if config.tokenizer in ("bpe", "unigram") else Listed
-    return kind.learn(sentences, config)
+    return kind.learn(sentences, config, mask=mask)
 
 
 def load_tokenizer(folder: Path, config: TextConfig) -> Tokenizer:
     """The tokenizer a model folder holds."""
-    kind = Subwords if config.tokenizer in ("bpe", "unigram") else Listed
+    from regard.text.wordpiece import WordPiece
+
+    kinds: dict[str, type[Tokenizer]] = {"bpe": Subwords, "unigram": Subwords, "wordpiece": WordPiece}
+    kind = kinds.get(config.tokenizer, Listed)
     path = folder / kind.file_name
     try:
         content = path.read_bytes()
+        if kind is WordPiece:
+            return WordPiece.from_bytes(content, lowercase=config.lowercase)
         if kind is Subwords:
             return Subwords(content, config.tokenizer, lowercase=config.lowercase)
         table = json.loads(content)

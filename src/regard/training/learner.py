@@ -1,7 +1,7 @@
 """One update: loss, gradient, clip, Adam. Everything that a step changes lives here, and is saved from here."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -12,9 +12,9 @@ from torch.nn.utils import clip_grad_norm_
 
 from regard.config import TrainConfig
 from regard.errors import TrainingError
-from regard.models.interface import Writer
-from regard.text.batch import Pairs
-from regard.training.loss import total_loss
+from regard.models.interface import Model
+from regard.text.batch import Batch
+from regard.training.loss import Carried, Objective, pairs_loss
 from regard.training.optim import MovingAverage, adam, optimizer_tensors, restore_optimizer, set_rate
 
 
@@ -36,15 +36,25 @@ class NotFiniteError(TrainingError):
 class Learner:
     """A model and what it needs to learn."""
 
-    def __init__(self, model: Writer, config: TrainConfig, device: torch.device, precision: torch.dtype) -> None:
+    def __init__(
+        self,
+        model: Model,
+        config: TrainConfig,
+        device: torch.device,
+        precision: torch.dtype,
+        objective: Objective = pairs_loss,
+    ) -> None:
         self.model = model.to(device)
+        self.objective = objective
+        self.carried: Carried = ()
+        """What a recurrent language model remembers of the last batch."""
         self.config = config
         self.device = device
         self.precision = precision
         self.optimizer = adam(self.model, config)
         self.average = MovingAverage(self.model, config.ema) if config.ema else None
 
-    def update(self, batches: list[Pairs], step: int, rate: float) -> Update:
+    def update(self, batches: Sequence[Batch], step: int, rate: float) -> Update:
         """Learn from these batches together. Randomness (dropout) is a function of (seed, step) alone."""
         self.model.train()
         torch.manual_seed(int(np.random.SeedSequence([self.config.seed, step]).generate_state(1)[0]))
@@ -52,7 +62,8 @@ class Learner:
         loss = 0.0
         for batch in batches:
             with self.computing():
-                total = total_loss(self.model, batch.to(self.device), self.config.smoothing)
+                batch = batch.to(self.device)
+                total, self.carried = self.objective(self.model, batch, self.config.smoothing, self.carried)
             (total / tokens).backward()  # type: ignore[no-untyped-call]
             loss += float(total.detach())
         gradient = float(clip_grad_norm_(self.model.parameters(), self.config.clip or math.inf))
@@ -73,7 +84,7 @@ class Learner:
             yield
 
     @contextmanager
-    def averaged(self) -> Iterator[Writer]:
+    def averaged(self) -> Iterator[Model]:
         """The model with its moving average in place of its weights, if there is one."""
         if self.average is None:
             yield self.model
@@ -94,7 +105,7 @@ class Learner:
         tensors = optimizer_tensors(self.optimizer, self.model)
         if self.average:
             tensors |= {f"weights.{name}": p for name, p in self.model.named_parameters()}
-        return tensors
+        return tensors | {f"carried.{number}": tensor for number, tensor in enumerate(self.carried)}
 
     def restore(self, weights: dict[str, Tensor], training: dict[str, Tensor]) -> None:
         """Put back what `best_weights` and `training_tensors` gave."""
@@ -103,6 +114,8 @@ class Learner:
                 self.average.weights[name].copy_(tensor)
             weights = {name: training[f"weights.{name}"] for name in weights}
         self._put(weights)
+        kept = sorted(name for name in training if name.startswith("carried."))
+        self.carried = tuple(training[name].to(self.device) for name in kept)
         restore_optimizer(self.optimizer, self.model, training)
 
     def _put(self, weights: dict[str, Tensor]) -> None:

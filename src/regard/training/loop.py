@@ -5,18 +5,33 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from regard import checkpoint
 from regard.config import TrainConfig
 from regard.errors import TrainingError
-from regard.models.interface import Writer
-from regard.text.batch import Pairs
-from regard.text.loader import Loader
-from regard.text.pair import Pair
+from regard.models.interface import Model
+from regard.text.batch import Batch, Batches
 from regard.training.learner import Learner, NotFiniteError, Update
 from regard.training.log import Log
 from regard.training.optim import rate_at
+
+SCORES = {
+    "bleu": "BLEU",
+    "chrf": "chrF",
+    "bits_per_byte": "bits per byte",
+    "accuracy": "accuracy",
+    "next_sentence": "next sentence",
+}
+"""What validations report, as people write it."""
+
+
+class Sample(NamedTuple):
+    """A text the model read, what it made of it, and what would have been right, where there is a right answer."""
+
+    read: str
+    made: str
+    right: str = ""
 
 
 @dataclass(frozen=True)
@@ -25,10 +40,10 @@ class Validation:
 
     loss: float
     """Per token, without smoothing."""
-    bleu: float
-    chrf: float
-    samples: list[tuple[Pair, str]] = field(default_factory=list)
-    """Some pairs, and what the model wrote."""
+    scores: dict[str, float] = field(default_factory=dict)
+    """What else was measured, by the names of SCORES; the higher the better, but for bits per byte."""
+    samples: list[Sample] = field(default_factory=list)
+    """Some texts, and what the model made of them."""
 
     @property
     def perplexity(self) -> float:
@@ -39,7 +54,11 @@ class Validation:
         """Whether this is an improvement on an earlier value of the metric."""
         if other is None:
             return True
-        return self.loss < other if metric == "loss" else getattr(self, metric) > other
+        return self.loss < other if metric == "loss" else self.scores[metric] > other
+
+    def value(self, metric: str) -> float:
+        """The loss, or the score of this name."""
+        return self.loss if metric == "loss" else self.scores[metric]
 
 
 @dataclass
@@ -93,13 +112,13 @@ class Loop:
     """Everything training works with."""
 
     learner: Learner
-    loader: Loader
+    loader: Batches[Batch]
     config: TrainConfig
     width: int
     checkpoints: Path
     log: Log
     display: Display
-    validate: Callable[[Writer], Validation]
+    validate: Callable[[Model], Validation]
     keep_best: Callable[[Learner], None]
     stop: Callable[[], bool] = lambda: False
     state: TrainState = field(default_factory=TrainState)
@@ -139,7 +158,7 @@ class Loop:
         checkpoint.prune(self.checkpoints, self.config.keep, self.config.checkpoint_steps)
         self._saved = (state.step, time.monotonic())
 
-    def _batches(self) -> Iterator[Pairs]:
+    def _batches(self) -> Iterator[Batch]:
         """Batches from where the state stands, epoch after epoch; the state follows."""
         state = self.state
         while True:
@@ -148,17 +167,16 @@ class Loop:
                 yield batch
             state.epoch, state.batch = state.epoch + 1, 0
 
-    def _step(self, batches: list[Pairs]) -> Update:
+    def _step(self, batches: list[Batch]) -> Update:
         state, config = self.state, self.config
         rate = rate_at(state.step + 1, config, self.width, state.lowered)
         try:
             update = self.learner.update(batches, state.step + 1, rate)
         except NotFiniteError as error:
-            lines = sorted(int(self.loader.shards.lines[n]) for batch in batches for n in batch.numbers)
-            shown = ", ".join(map(str, lines[:8])) + (f" and {len(lines) - 8} more" if len(lines) > 8 else "")
+            shown = self.loader.places([number for batch in batches for number in batch.numbers])
             raise TrainingError(
                 f"Step {state.step + 1} was not made, because its numbers are not finite ({error}); the weights are "
-                f"untouched. Its batch was lines {shown} of the training text. Lower train.rate (it was "
+                f"untouched. Its batch was {shown}. Lower train.rate (it was "
                 f"{rate:.2g}) or set train.clip, with --override, and run the command again."
             ) from None
         state.step += 1
@@ -205,7 +223,7 @@ class Loop:
         best = validation.better_than(state.best, config.metric)
         if best:
             state.best, state.best_step, state.stale, state.plateau_stale = (
-                getattr(validation, config.metric),
+                validation.value(config.metric),
                 state.step,
                 0,
                 0,
@@ -223,8 +241,7 @@ class Loop:
             step=state.step,
             valid_loss=round(validation.loss, 6),
             valid_perplexity=round(validation.perplexity, 4),
-            valid_bleu=round(validation.bleu, 3),
-            valid_chrf=round(validation.chrf, 3),
+            **{f"valid_{name}": round(score, 4) for name, score in validation.scores.items()},
             best=best,
             seconds=round(state.seconds, 2),
         )

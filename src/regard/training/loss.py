@@ -1,20 +1,52 @@
-"""What training makes smaller: label-smoothed cross-entropy, summed over tokens.
+"""What training makes smaller, for each kind of batch: cross-entropy, summed over tokens.
 
 Summed, not averaged by sentence: else a word of a short sentence would weigh more than a word of a long one.
 """
 
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
 from torch import Tensor
 
 from regard.layers.fast import smoothed_cross_entropy
-from regard.models.interface import Source, Writer
+from regard.models.interface import LanguageModel, Output, Source, Writer
 from regard.text.batch import Pairs
+from regard.text.passages import Passages
 from regard.text.tokenizer import PAD
 
+Carried = tuple[Tensor, ...]
 
-def total_loss(model: Writer, batch: Pairs, smoothing: float) -> Tensor:
-    """The loss of a batch, summed over its target tokens, END included and padding not."""
-    inputs_BT, labels_BT = batch.target_BT[:, :-1], batch.target_BT[:, 1:]
-    output = model(Source(batch.source_BS, batch.source_lengths_B), inputs_BT)
+
+class Loss(NamedTuple):
+    """The loss of one batch."""
+
+    total: Tensor
+    """Summed over the batch's tokens."""
+    carried: Carried = ()
+    """What the model remembers for the next batch, if that goes on where this one ends."""
+
+
+Objective = Callable[[Any, Any, float, Carried], Loss]
+"""(model, batch, smoothing, what the batch before carried) -> its loss."""
+
+
+def pairs_loss(model: Writer, batch: Pairs, smoothing: float, carried: Carried = ()) -> Loss:
+    """Of every target word given the source and the words before it; END is a word, padding is not."""
+    output = model(Source(batch.source_BS, batch.source_lengths_B), batch.target_BT[:, :-1])
+    return Loss(_of_words(model, output, batch.target_BT[:, 1:], smoothing))
+
+
+def passages_loss(model: LanguageModel, batch: Passages, smoothing: float, carried: Carried = ()) -> Loss:
+    """Of every word given the words before it in its passage, and what was carried into it."""
+    rows, device = len(batch.ids_BT), batch.ids_BT.device
+    nothing = Source(batch.ids_BT[:, :0], torch.zeros(rows, dtype=torch.long, device=device))
+    before = carried if model.carries and not batch.fresh else ()
+    output = model(nothing, batch.ids_BT[:, :-1], carried=before)
+    return Loss(_of_words(model, output, batch.ids_BT[:, 1:], smoothing), output.carried)
+
+
+def _of_words(model: Writer, output: Output, labels_BT: Tensor, smoothing: float) -> Tensor:
     # Only places that hold a word: the rest is neither scored nor paid for.
     word_N = (labels_BT != PAD).flatten().nonzero()[:, 0]
     hidden_NW = output.hidden_BTW.flatten(0, 1).index_select(0, word_N)

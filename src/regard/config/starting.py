@@ -1,0 +1,36 @@
+"""Settings of a run that starts from an earlier model: its text and shape are kept, and what it learns may be new."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from regard.config.models import MODEL_CONFIGS, BertConfig, ClassifierConfig
+from regard.config.reading import Config, merge, model_name, read
+from regard.errors import ConfigError
+
+# The tokenizer comes along, so these cannot change.
+KEPT = ("tokenizer", "vocabulary", "normalize", "lowercase", "byte_fallback")
+# Settings of a model that its weights do not depend on.
+FREE = {"name", "dropout", "hidden_words", "whole_words"}
+# Weights that have learned already are to be changed gently.
+GENTLY: dict[str, dict[str, Any]] = {"train": {"rate": 1e-4, "warm_up": 200}}
+
+
+def read_from(base: Config, given: Mapping[str, Mapping[str, Any]]) -> Config:
+    """The settings of a run that starts from a model with the settings `base`."""
+    old, wanted = model_name(base.model), dict(given.get("model", {}))
+    name = str(wanted.get("name", old))
+    kind = MODEL_CONFIGS.get(name, type(base.model))
+    if name not in MODEL_CONFIGS or not (
+        kind is type(base.model) or (kind is ClassifierConfig and isinstance(base.model, BertConfig))
+    ):
+        raise ConfigError(f"--model {name} cannot start from a {old}. Leave --model away, or --from.")
+    if fixed := sorted(set(wanted) - FREE):
+        raise ConfigError(f"model.{fixed[0]} comes from the folder given by --from, and cannot be set. Leave it away.")
+    text = {key: getattr(base.text, key) for key in KEPT}
+    for key, value in given.get("text", {}).items():
+        if key in KEPT and str(value) != str(text[key]):
+            raise ConfigError(f"text.{key} comes from the folder given by --from, and cannot be set. Leave it away.")
+    known = {field.name for field in dataclasses.fields(kind)}
+    model = {key: value for key, value in dataclasses.asdict(base.model).items() if key in known} | {"name": name}
+    return read(merge({"text": text, "model": model}, GENTLY, given))

@@ -1,0 +1,87 @@
+"""A language model that goes on with a text: a beginning in, a continuation out."""
+
+import dataclasses
+from typing import Any
+
+import torch
+
+from regard.config import DecodeConfig, read
+from regard.decode.beam import beam_search
+from regard.decode.sample import greedy, sample
+from regard.decode.translator import evaluating
+from regard.models.interface import LanguageModel, Source
+from regard.text.tokenizer import Tokenizer
+
+_DEFAULTS = DecodeConfig()
+# Tokens written if no limit is set.
+_ROOM = 200
+
+
+class Author:
+    """A language model with its tokenizer and settings. Settings given to a method hold for that call alone.
+
+    It writes from what it remembers, word by word. A model learned from passages of `window` tokens has never seen a
+    longer one, so a text that grows beyond it goes on from its second half.
+    """
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        tokenizer: Tokenizer,
+        config: DecodeConfig = _DEFAULTS,
+        device: torch.device | str = "cpu",
+        *,
+        window: int = 0,
+    ) -> None:
+        self.device = torch.device(device)
+        self.model = model.to(self.device)
+        self.tokenizer = tokenizer
+        self.config = config
+        limits = [limit for limit in (window, model.longest) if limit]
+        # What is remembered of a text by a recurrent model has no length.
+        self.window = 0 if model.carries or not limits else min(limits)
+
+    def write(self, prompt: str = "", **settings: Any) -> str:
+        """The prompt and how it goes on; `max_length` counts the tokens written after it."""
+        return self.n_best(prompt, **settings)[0]
+
+    def n_best(self, prompt: str = "", **settings: Any) -> list[str]:
+        """The prompt with each of several continuations, the best first."""
+        config = read({"decode": {**dataclasses.asdict(self.config), **settings}}).decode
+        (ids,) = self.tokenizer.encode([prompt])
+        begun = self.tokenizer.decode(ids)
+        texts = []
+        for written in self._continue(ids, config.max_length or _ROOM, config):
+            whole = self.tokenizer.decode([*ids, *written])
+            # The prompt stays as it was typed, whatever the tokenizer made of it.
+            texts.append(prompt + whole.removeprefix(begun) if whole.startswith(begun) else whole)
+        return texts
+
+    def _continue(self, ids: list[int], room: int, config: DecodeConfig) -> list[list[int]]:
+        """What is written after these ids, page by page: `n_best` texts of at most `room` tokens."""
+        pages = self._page(ids, room, config)
+        one = dataclasses.replace(config, n_best=1, min_length=0)
+        for number, (text, full) in enumerate(pages):
+            page = 1
+            while full and len(text) < room:
+                # Another seed: the same beginning could come again.
+                drawn = dataclasses.replace(one, seed=config.seed + 1000 * page + number)
+                ((more, full),) = self._page([*ids, *text], room - len(text), drawn)
+                text.extend(more)
+                page += 1
+        return [text for text, _ in pages]
+
+    def _page(self, ids: list[int], room: int, config: DecodeConfig) -> list[tuple[list[int], bool]]:
+        """What is written after these ids until the window is full, and whether it is."""
+        if self.window:
+            ids = ids[-max(1, self.window // 2) :]
+            room = min(room, max(1, self.window - 1 - len(ids)))
+        least = config.min_length + len(ids) if config.min_length else 0
+        config = dataclasses.replace(config, max_length=len(ids) + room, min_length=min(least, len(ids) + room))
+        search = sample if config.sample else beam_search if config.beam > 1 else greedy
+        no_words = torch.zeros(1, 0, dtype=torch.long, device=self.device)
+        nothing = Source(no_words, torch.zeros(1, dtype=torch.long, device=self.device))
+        with evaluating(self.model):
+            (found,) = search(self.model, nothing, config, [ids])
+        written = [hypothesis.ids[len(ids) :] for hypothesis in found]
+        return [(text, len(text) == room) for text in written]

@@ -1,0 +1,1 @@
+"""In and out of the ecosystem: models that others trained, and models for others to use."""

@@ -1,0 +1,67 @@
+"""What a model can be trained to do: one file for each job, and how the right one is found for a model and its text."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from regard.config import BertConfig, ClassifierConfig, Config, model_name
+from regard.errors import DataError
+from regard.jobs.interface import Job
+from regard.jobs.labelling import Labelling
+from regard.jobs.masking import Masking
+from regard.jobs.pairs import Pairs
+from regard.jobs.text import Text
+from regard.models import MODELS
+from regard.models.interface import LanguageModel
+from regard.text.corpus import TABLES, open_corpus
+from regard.text.documents import BUILTIN as BUILTIN_TEXTS
+from regard.text.documents import open_documents
+from regard.text.prepare import Learn
+
+__all__ = ["Job", "open_job"]
+
+
+def open_job(
+    data: Sequence[str], valid: Sequence[str], config: Config, *, spool: Path | None = None, learn: Learn | None = None
+) -> Job:
+    """The job that these names of files, as the user typed them, and the model make together."""
+    if "-" in valid:
+        raise DataError("--valid cannot be standard input. Save it to a file first.")
+    if not valid and len(data) == 1 and data[0].startswith("builtin:") and "/" not in data[0]:
+        valid = [data[0] + "/valid"]
+    text = config.text
+    if kind_of(data, config) == "pairs":
+        job = Labelling if isinstance(config.model, ClassifierConfig) else Pairs
+        pairs = open_corpus(data, columns=text.columns, spool=spool and spool / "stdin.tsv")
+        return job(pairs, open_corpus(valid, columns=text.columns) if valid else None, config, learn)
+    reading = Masking if isinstance(config.model, BertConfig) else Text
+    documents = open_documents(data, unit=text.document, columns=text.columns, spool=spool and spool / "stdin.txt")
+    others = open_documents(valid, unit=text.document, columns=text.columns) if valid else None
+    return reading(documents, others, config, learn)
+
+
+def kind_of(data: Sequence[str], config: Config) -> str:
+    """Whether these names stand for "pairs" or running "text", for this model."""
+    name, kind = model_name(config.model), config.text.kind
+    must = isinstance(config.model, ClassifierConfig) or not (
+        isinstance(config.model, BertConfig) or issubclass(MODELS[type(config.model)], LanguageModel)
+    )
+    if must and (kind == "text" or any(part in BUILTIN_TEXTS for part in data)):
+        raise DataError(f"{name} learns from pairs, not from running text. Use --model lm, lstm, gru or rnn for that.")
+    if isinstance(config.model, BertConfig) and not must:
+        if kind == "pairs":
+            raise DataError(
+                f"{name} learns from running text. Set text.kind=text, or use --model classifier for labels."
+            )
+        return "text"
+    if must or kind != "auto":
+        return "pairs" if must else kind
+    if any(part in BUILTIN_TEXTS for part in data):
+        return "text"
+    built_in = any(part.startswith("builtin:") for part in data)
+    return "pairs" if built_in or any(_is_table(part, config.text.columns) for part in data) else "text"
+
+
+def _is_table(name: str, columns: str) -> bool:
+    ending = Path(name.lower().removesuffix(".gz")).suffix
+    # A file of JSON lines can be either; two names mean pairs, and one means text.
+    return ending in TABLES and (ending != ".jsonl" or "," in columns)

@@ -1,0 +1,99 @@
+"""What a job is: from text to batches, from batches to a loss, and from a model to a validation.
+
+Training itself is the same for all of them; a job is what differs.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+
+from regard.errors import ConfigError
+from regard.models.interface import Model
+from regard.text.batch import Batch, Batches
+from regard.text.tokenizer import Tokenizer
+from regard.training.learner import Learner
+from regard.training.loop import Validation
+from regard.training.loss import Objective
+
+Progress = Callable[[str, int], None]
+
+
+class Job(ABC):
+    """What a model learns, and from which text. `prepare` comes first; then everything else can be asked."""
+
+    name: ClassVar[str]
+    """Kept in the model folder, for whoever loads it."""
+    scores: ClassVar[tuple[str, ...]]
+    """What its validations report besides the loss; `train.metric` can be one of these."""
+    example: ClassVar[str]
+    """How a person tries the model: a command in which DIR stands for its folder."""
+
+    data: str
+    """The name of the text, as the user knows it."""
+    valid: str
+    """The name of the text to validate on."""
+
+    @abstractmethod
+    def fingerprints(self) -> dict[str, str]:
+        """Hashes that change when the text does."""
+
+    @abstractmethod
+    def prepare(self, folder: Path, seed: int, progress: Progress) -> list[str]:
+        """Make the text ready in `folder`, or take up what is there; what a person should know about it."""
+
+    def about(self) -> dict[str, Any]:
+        """What else the model folder must keep, once the text is prepared."""
+        return {}
+
+    @property
+    @abstractmethod
+    def tokenizer(self) -> Tokenizer:
+        """Of the prepared text."""
+
+    @abstractmethod
+    def size(self) -> str:
+        """How much there is to learn from, in words: "29,000 pairs"."""
+
+    @abstractmethod
+    def build(self) -> Model:
+        """A new model with random weights."""
+
+    @abstractmethod
+    def batches(self) -> Batches[Batch]:
+        """What to learn from."""
+
+    @property
+    @abstractmethod
+    def objective(self) -> Objective:
+        """What to make smaller."""
+
+    @abstractmethod
+    def validator(self, learner: Learner) -> Callable[[Model], Validation]:
+        """How good a model is."""
+
+
+def room_for(model: Model, tokens: int, longest: int) -> Model:
+    """The model, if it has positions for so many tokens; else it is refused. `longest` is the setting to change."""
+    if model.longest is not None and tokens > model.longest:
+        raise ConfigError(
+            f"text.longest {longest} lets in texts for which this model has no positions. Set text.longest="
+            f"{longest - (tokens - model.longest)} or less, or model.longest={tokens} or more."
+        )
+    return model
+
+
+@torch.no_grad()
+def mean_loss(model: Model, learner: Learner, batches: Batches[Batch]) -> float:
+    """The loss per token over all batches, without smoothing and dropout."""
+    model.eval()
+    total, tokens = 0.0, 0
+    carried: tuple[torch.Tensor, ...] = ()
+    for batch in batches.batches(epoch=0):
+        with learner.computing():
+            loss, carried = learner.objective(model, batch.to(learner.device), 0.0, carried)
+        total += float(loss)
+        tokens += batch.tokens
+    return total / tokens

@@ -1,0 +1,128 @@
+"""Learning to read: guess hidden words from both sides, and whether one text follows another."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import cast
+
+import torch
+from torch.nn.functional import cross_entropy
+
+from regard.config import BertConfig, Config
+from regard.jobs.interface import Job, Progress, room_for
+from regard.models import build
+from regard.models.bert import Bert
+from regard.models.interface import Model
+from regard.text.documents import Documents
+from regard.text.masking import Masked, MaskedLoader
+from regard.text.prepare import Learn, PreparedText, prepare_text
+from regard.text.stream import Stream
+from regard.text.tokenizer import Tokenizer, learn_tokenizer
+from regard.training.learner import Learner
+from regard.training.loop import Sample, Validation
+from regard.training.loss import Carried, Loss, Objective
+
+
+def masked_loss(model: Bert, batch: Masked, smoothing: float, carried: Carried = ()) -> Loss:
+    """Of every hidden word; and, so that both means weigh the same, of every row's answer to whether it goes on."""
+    hidden_BTW = model(batch.ids_BT, batch.lengths_B, batch.segments_BT).hidden_BTW
+    scores_NV = model.guess(hidden_BTW.flatten(0, 1)[batch.guessed_N]).float()
+    total = cross_entropy(scores_NV, batch.words_N, reduction="sum", label_smoothing=smoothing)
+    if model.follower is not None:
+        scores_B2 = model.follows(hidden_BTW).float()
+        total = total + cross_entropy(scores_B2, batch.follows_B) * batch.tokens
+    return Loss(total)
+
+
+class Masking(Job):
+    """Guess hidden words."""
+
+    name = "masking"
+    scores = ("accuracy",)
+    example = 'regard fill DIR "Text with a <mask> in it."'
+
+    def __init__(self, train: Documents, valid: Documents | None, config: Config, learn: Learn | None = None) -> None:
+        assert isinstance(config.model, BertConfig), "only BERT guesses hidden words"
+        self._train, self._valid, self.config, self._model = train, valid, config, config.model
+        self._learn = learn or partial(learn_tokenizer, config=config.text, mask=True)
+        self.data, self.valid = train.name, valid.name if valid else "held out"
+        self._prepared: PreparedText | None = None
+
+    def fingerprints(self) -> dict[str, str]:
+        return {"train": self._train.fingerprint(), "valid": self._valid.fingerprint() if self._valid else ""}
+
+    def prepare(self, folder: Path, seed: int, progress: Progress) -> list[str]:
+        text = self.config.text
+        self._prepared = prepare_text(self._train, self._valid, text, folder, seed, progress, self._learn)
+        return self._prepared.notes
+
+    @property
+    def prepared(self) -> PreparedText:
+        """The text, once it is ready."""
+        assert self._prepared is not None, "prepare comes first"
+        return self._prepared
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        return self.prepared.tokenizer
+
+    def size(self) -> str:
+        return f"{len(self.prepared.train):,} tokens of text"
+
+    def build(self) -> Model:
+        model = build(self.config.model, self.tokenizer.size)
+        return room_for(model, self.config.text.longest, self.config.text.longest)
+
+    def batches(self) -> MaskedLoader:
+        return self._loader(self.prepared.train, self.config.train.seed)
+
+    def _loader(self, stream: Stream, seed: int) -> MaskedLoader:
+        return MaskedLoader(
+            stream.ids,
+            self.tokenizer,
+            longest=self.config.text.longest,
+            batch_tokens=self.config.train.batch_tokens,
+            seed=seed,
+            share=self._model.hidden_words,
+            whole_words=self._model.whole_words,
+            next_sentence=self._model.next_sentence,
+        )
+
+    @property
+    def objective(self) -> Objective:
+        return masked_loss
+
+    def validator(self, learner: Learner) -> Callable[[Model], Validation]:
+        batches = list(self._loader(self.prepared.valid, seed=0).batches(0))
+
+        @torch.no_grad()
+        def validate(model: Model) -> Validation:
+            bert = cast(Bert, model.eval())
+            loss, right, follow, words, rows = 0.0, 0, 0, 0, 0
+            for batch in (batch.to(learner.device) for batch in batches):
+                with learner.computing():
+                    hidden_BTW = bert(batch.ids_BT, batch.lengths_B, batch.segments_BT).hidden_BTW
+                    scores_NV = bert.guess(hidden_BTW.flatten(0, 1)[batch.guessed_N]).float()
+                    if bert.follower is not None:
+                        follow += int((bert.follows(hidden_BTW).argmax(-1) == batch.follows_B).sum())
+                loss += float(cross_entropy(scores_NV, batch.words_N, reduction="sum"))
+                right += int((scores_NV.argmax(-1) == batch.words_N).sum())
+                words, rows = words + batch.tokens, rows + len(batch.lengths_B)
+            scores = {"accuracy": 100 * right / words}
+            if bert.follower is not None:
+                scores["next_sentence"] = 100 * follow / rows
+            return Validation(loss / words, scores, self._samples(bert, batches[0].to(learner.device)))
+
+        return validate
+
+    def _samples(self, model: Bert, batch: Masked) -> list[Sample]:
+        """Some rows: the text with its gaps, the guesses, and what stood there."""
+        hidden_BTW = model(batch.ids_BT, batch.lengths_B, batch.segments_BT).hidden_BTW
+        row_N = batch.guessed_N // batch.ids_BT.shape[1]
+        samples = []
+        for row in range(min(self.config.train.samples, len(batch.lengths_B))):
+            own = row_N == row
+            guessed = model.guess(hidden_BTW.flatten(0, 1)[batch.guessed_N[own]]).argmax(-1)
+            texts = (batch.ids_BT[row, : batch.lengths_B[row]], guessed, batch.words_N[own])
+            samples.append(Sample(*(self.tokenizer.decode(ids.tolist()) for ids in texts)))
+        return samples

@@ -1,0 +1,90 @@
+"""Learning from pairs: read one text, write the other. Translation, summaries, spelling: the task is in the data."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from regard import metrics
+from regard.config import Config
+from regard.decode.translator import Translator
+from regard.jobs.interface import Job, Progress, mean_loss, room_for
+from regard.models import build
+from regard.models.interface import LanguageModel, Model, Writer
+from regard.text.corpus import Corpus
+from regard.text.loader import Loader
+from regard.text.prepare import Learn, Prepared, prepare
+from regard.text.tokenizer import Tokenizer
+from regard.training.learner import Learner
+from regard.training.loop import Sample, Validation
+from regard.training.loss import Objective, pairs_loss
+
+
+class Pairs(Job):
+    """Read the source, write the target."""
+
+    name = "pairs"
+    scores = ("bleu", "chrf")
+    example = 'regard translate DIR "your text"'
+
+    def __init__(self, train: Corpus, valid: Corpus | None, config: Config, learn: Learn | None = None) -> None:
+        self._train, self._valid, self.config, self._learn = train, valid, config, learn
+        self.data, self.valid = train.name, valid.name if valid else "held out"
+        self._prepared: Prepared | None = None
+
+    def fingerprints(self) -> dict[str, str]:
+        return {"train": self._train.fingerprint(), "valid": self._valid.fingerprint() if self._valid else ""}
+
+    def prepare(self, folder: Path, seed: int, progress: Progress) -> list[str]:
+        self._prepared = prepare(self._train, self._valid, self.config.text, folder, seed, progress, self._learn)
+        return self._prepared.notes
+
+    @property
+    def prepared(self) -> Prepared:
+        """The text, once it is ready."""
+        assert self._prepared is not None, "prepare comes first"
+        return self._prepared
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        return self.prepared.tokenizer
+
+    def size(self) -> str:
+        return f"{len(self.prepared.train):,} pairs"
+
+    def build(self) -> Model:
+        model, longest = build(self.config.model, self.tokenizer.size), self.config.text.longest
+        # A model without an encoder has both sides, each with its end, in one row.
+        return room_for(model, 2 * longest + 2 if isinstance(model, LanguageModel) else longest + 1, longest)
+
+    def batches(self) -> Loader:
+        loader = Loader(self.prepared.train, self.config.train.batch_tokens, self.config.train.seed)
+        if self.config.text.sampling:
+            loader.sample_subwords(self.tokenizer, self.config.text.sampling)
+        return loader
+
+    @property
+    def objective(self) -> Objective:
+        return pairs_loss
+
+    def validator(self, learner: Learner) -> Callable[[Model], Validation]:
+        shards, train = self.prepared.valid, self.config.train
+        batches = Loader(shards, train.batch_tokens, seed=0)
+        # Spread over the whole set, which may be sorted by length or by origin.
+        chosen = np.unique(np.linspace(0, len(shards) - 1, min(train.validate_sentences, len(shards))).astype(int))
+        pairs = [shards.text(int(number)) for number in chosen]
+        # Greedy: a validation should cost seconds, and compares a model with itself only.
+        quick = replace(self.config.decode, beam=1, n_best=1, sample=False)
+
+        def validate(model: Model) -> Validation:
+            assert isinstance(model, Writer), "pairs are for models that write"
+            written = Translator(model, self.tokenizer, quick, learner.device).translate([p.source for p in pairs])
+            right = [pair.target for pair in pairs]
+            bleu = metrics.bleu(written, right, interval=False, quiet=True).value
+            chrf = metrics.chrf(written, right, interval=False).value
+            samples = [Sample(p.source, text, p.target) for p, text in zip(pairs, written, strict=True)]
+            loss = mean_loss(model, learner, batches)
+            return Validation(loss, {"bleu": bleu, "chrf": chrf}, samples[: train.samples])
+
+        return validate

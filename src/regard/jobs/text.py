@@ -1,0 +1,98 @@
+"""Learning from running text: predict each word from the words before it. The result goes on with any beginning."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from regard.config import Config
+from regard.decode.author import Author
+from regard.jobs.interface import Job, Progress, mean_loss, room_for
+from regard.models import build
+from regard.models.interface import LanguageModel, Model
+from regard.text.documents import Documents
+from regard.text.passages import PassageLoader
+from regard.text.prepare import Learn, PreparedText, prepare_text
+from regard.text.stream import Stream
+from regard.text.tokenizer import Tokenizer
+from regard.training.learner import Learner
+from regard.training.loop import Sample, Validation
+from regard.training.loss import Objective, passages_loss
+
+# Of a sample: what it goes on from, and how much it writes.
+PROMPT, WRITTEN = 12, 40
+
+
+class Text(Job):
+    """Go on with a text."""
+
+    name = "text"
+    scores = ("bits_per_byte",)
+    example = 'regard write DIR "your beginning"'
+
+    def __init__(self, train: Documents, valid: Documents | None, config: Config, learn: Learn | None = None) -> None:
+        self._train, self._valid, self.config, self._learn = train, valid, config, learn
+        self.data, self.valid = train.name, valid.name if valid else "held out"
+        self._prepared: PreparedText | None = None
+
+    def fingerprints(self) -> dict[str, str]:
+        return {"train": self._train.fingerprint(), "valid": self._valid.fingerprint() if self._valid else ""}
+
+    def prepare(self, folder: Path, seed: int, progress: Progress) -> list[str]:
+        self._prepared = prepare_text(self._train, self._valid, self.config.text, folder, seed, progress, self._learn)
+        return self._prepared.notes
+
+    @property
+    def prepared(self) -> PreparedText:
+        """The text, once it is ready."""
+        assert self._prepared is not None, "prepare comes first"
+        return self._prepared
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        return self.prepared.tokenizer
+
+    def size(self) -> str:
+        return f"{len(self.prepared.train):,} tokens of text"
+
+    def build(self) -> Model:
+        model = build(self.config.model, self.tokenizer.size)
+        assert isinstance(model, LanguageModel), "running text is for models of language"
+        self._carries = model.carries
+        return room_for(model, self.config.text.longest, self.config.text.longest)
+
+    def batches(self) -> PassageLoader:
+        return self._loader(self.prepared.train, shuffle=True)
+
+    def _loader(self, stream: Stream, *, shuffle: bool) -> PassageLoader:
+        text, train = self.config.text, self.config.train
+        return PassageLoader(
+            stream, text.longest, train.batch_tokens, train.seed, carried=self._carries, shuffle=shuffle
+        )
+
+    @property
+    def objective(self) -> Objective:
+        return passages_loss
+
+    def validator(self, learner: Learner) -> Callable[[Model], Validation]:
+        stream, train = self.prepared.valid, self.config.train
+        batches = self._loader(stream, shuffle=False)
+        tokens = sum(batch.tokens for batch in batches.batches(0))
+        prompts = self._prompts(stream, train.samples)
+        length = min(PROMPT + WRITTEN, self.config.text.longest - 1)
+        sampling = replace(self.config.decode, beam=1, n_best=1, sample=True, max_length=length)
+
+        def validate(model: Model) -> Validation:
+            assert isinstance(model, LanguageModel), "running text is for models of language"
+            loss = mean_loss(model, learner, batches)
+            author = Author(model, self.tokenizer, sampling, learner.device, window=self.config.text.longest)
+            samples = [Sample(prompt, author.write(prompt)) for prompt in prompts]
+            return Validation(loss, {"bits_per_byte": loss * tokens / math.log(2) / stream.bytes}, samples)
+
+        return validate
+
+    def _prompts(self, stream: Stream, count: int) -> list[str]:
+        """The beginnings of some passages, spread over the text to validate on."""
+        length = min(PROMPT, self.config.text.longest // 2, len(stream) // 2)
+        starts = [number * (len(stream) - length) // max(1, count) for number in range(count)]
+        return [self.tokenizer.decode([int(i) for i in stream.ids[start : start + length]]) for start in starts]

@@ -1,0 +1,86 @@
+"""Recurrent layers one over another, for every model that is built of torch's.
+
+Each layer is a module of its own, so that our dropout can stand between them. A layer reads all words in one call.
+"""
+
+from collections.abc import Sequence
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
+
+from regard.layers.fast import Dropout
+
+Layer = tuple[Tensor, ...]
+"""What one layer remembers, each part (B, W): its output (RNN, GRU), or its output and its cell (LSTM)."""
+
+Kind = type[nn.RNN] | type[nn.LSTM] | type[nn.GRU]
+
+LSTM_GATES = 4
+
+
+def stacked(kind: Kind, width: int, depth: int, *, bidirectional: bool = False) -> Sequence[nn.Module]:
+    """Torch's layers; two directions share the width, so that together they have all of it."""
+    own = width // (1 + bidirectional)
+    layers = nn.ModuleList(kind(width, own, batch_first=True, bidirectional=bidirectional) for _ in range(depth))
+    return cast("Sequence[nn.Module]", layers)
+
+
+def read_to_the_end(
+    layers: Sequence[nn.Module], dropout: Dropout, x_BSW: Tensor, lengths_B: Tensor
+) -> tuple[Tensor, list[Layer]]:
+    """Read each row from nothing to its own last word: the top layer's states, and what each layer remembers then.
+
+    Packed, a sentence ends where its words do: a backward direction starts there, and padding is never read.
+    """
+    packed = pack_padded_sequence(x_BSW, lengths_B.cpu(), batch_first=True, enforce_sorted=False)
+    ends: list[Layer] = []
+    for layer in layers:
+        packed = PackedSequence(dropout(packed.data), *packed[1:]) if ends else packed
+        packed, end = layer(packed)
+        ends.append(tuple(part_NBW.transpose(0, 1).flatten(1) for part_NBW in _parts(end)))
+    memory_BSW, _ = pad_packed_sequence(packed, batch_first=True, total_length=x_BSW.shape[1])
+    return memory_BSW, ends
+
+
+def read_on(
+    layers: Sequence[nn.Module], dropout: Dropout, x_BTW: Tensor, before: Sequence[Layer]
+) -> tuple[Tensor, list[Layer]]:
+    """Read these words after what is remembered: the top layer's states, and what each layer remembers after them."""
+    new: list[Layer] = []
+    for layer, parts in zip(layers, before, strict=True):
+        x_BTW = dropout(x_BTW) if new else x_BTW
+        parts_1BW = tuple(part_BW[None] for part_BW in parts)
+        x_BTW, after = layer(x_BTW, parts_1BW if len(parts_1BW) > 1 else parts_1BW[0])
+        new.append(tuple(part_1BW[0] for part_1BW in _parts(after)))
+    return x_BTW, new
+
+
+def remember_long(model: nn.Module) -> None:
+    """Let torch's recurrent layers begin by keeping what they read, so that the first gradients reach the first words.
+
+    A matrix that keeps lengths neither fades nor blows up what passes through it many times (Saxe et al. 2014), and
+    an LSTM whose forget gates begin open keeps its cells (Gers et al. 2000). The rest as in other layers.
+    """
+    for part in model.modules():
+        if isinstance(part, nn.RNNBase):
+            for input_GI, again_GW, bias_G, again_bias_G in part.all_weights:
+                nn.init.xavier_uniform_(input_GI)
+                nn.init.zeros_(again_bias_G)
+                keep(again_GW, bias_G)
+
+
+def keep(again_GW: Tensor, bias_G: Tensor) -> None:
+    """The same for one recurrent matrix and its bias, whose gates stand side by side in torch's order."""
+    gates = again_GW.shape[0] // again_GW.shape[1]
+    with torch.no_grad():
+        for gate_WW in again_GW.chunk(gates):
+            nn.init.orthogonal_(gate_WW)
+        bias_G.zero_()
+        if gates == LSTM_GATES:
+            bias_G.chunk(gates)[1].fill_(1.0)
+
+
+def _parts(state: Tensor | Layer) -> Layer:
+    return state if isinstance(state, tuple) else (state,)

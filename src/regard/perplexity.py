@@ -1,0 +1,70 @@
+"""How surprised a language model is by a text."""
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from regard.decode.author import Author
+from regard.decode.translator import evaluating
+from regard.text.documents import Documents
+from regard.text.passages import PassageLoader
+from regard.text.stream import Stream
+from regard.text.tokenizer import BEGIN, END
+from regard.training.loss import passages_loss
+
+BATCH_TOKENS = 4096
+
+
+@dataclass(frozen=True)
+class TextReport:
+    """What a language model makes of a text it did not write."""
+
+    tokens: int
+    """Predicted; the end of each document is one of them."""
+    bytes: int
+    loss: float
+    """Average negative log-likelihood of a token, in nats."""
+    perplexity: float
+    """Between how many words it hesitates, on average."""
+    bits_per_byte: float
+    """The same for each byte of the text: comparable between tokenizers."""
+
+    def as_table(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return asdict(self)
+
+    def lines(self) -> list[str]:
+        """For the terminal."""
+        return [
+            f"perplexity {self.perplexity:.2f}",
+            f"loss {self.loss:.4f} nats per token",
+            f"bits per byte {self.bits_per_byte:.4f}",
+            f"{self.tokens:,} tokens, {self.bytes:,} bytes",
+        ]
+
+
+def perplexity(author: Author, documents: Documents, passage: int) -> TextReport:
+    """Read a text in passages of so many tokens, as in training; a recurrent model carries over what it remembers."""
+    ids: list[int] = []
+    size, opened = 0, False
+    for line in documents.lines():
+        ids += [] if opened else [BEGIN]
+        ids += author.tokenizer.encode([line.text])[0]
+        ids += [END] if line.closes else []
+        opened = not line.closes
+        size += len(line.text.encode())
+    model = author.model
+    stream = Stream(np.array(ids, dtype=np.uint32), size)
+    loader = PassageLoader(stream, passage, BATCH_TOKENS, seed=0, carried=model.carries, shuffle=False)
+    total, tokens = 0.0, 0
+    carried: tuple[torch.Tensor, ...] = ()
+    with evaluating(model):
+        for batch in loader.batches(0):
+            loss, carried = passages_loss(model, batch.to(author.device), 0.0, carried)
+            total += float(loss)
+            tokens += batch.tokens
+    mean = total / tokens
+    return TextReport(tokens, size, mean, math.exp(min(mean, 700.0)), total / math.log(2) / size)

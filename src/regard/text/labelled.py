@@ -1,0 +1,177 @@
+"""Labelled text: made ready on disk, and batches of it. A label is the second side of a pair, so files are read alike."""
+
+import itertools
+import json
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from regard.config import TextConfig
+from regard.errors import DataError
+from regard.text.corpus import Corpus
+from regard.text.loader import Plan, plan
+from regard.text.pair import Pair
+from regard.text.prepare import ENCODED_AT_A_TIME, Learn, Progress, Reservoir, hold_out, key_of, learn_into, once
+from regard.text.shards import Shards, ShardWriter, Tokenised
+from regard.text.tokenizer import BEGIN, END, PAD, Tokenizer, load_tokenizer
+
+HEADINGS = {"label", "labels", "class", "category", "target"}
+MOST_LABELS = 1000
+
+
+@dataclass(frozen=True)
+class PreparedLabels:
+    """Labelled text made ready for training; each target is the number of its label."""
+
+    tokenizer: Tokenizer
+    labels: list[str]
+    train: Shards
+    valid: Shards
+    notes: list[str]
+
+
+def labelled_texts(corpus: Corpus) -> Iterator[tuple[int, Pair]]:
+    """The corpus's pairs of text and label, without the heading that a table may begin with."""
+    for line, pair in corpus.pairs():
+        if line > 1 or pair.target.lower() not in HEADINGS:
+            yield line, pair
+
+
+def prepare_labels(
+    train: Corpus, valid: Corpus | None, config: TextConfig, folder: Path, seed: int, progress: Progress, learn: Learn
+) -> PreparedLabels:
+    """Learn the tokenizer from the texts and number the labels, into `folder`, or take up what is there."""
+    key = key_of(train, valid, config, seed)
+    notes = once(folder, key, lambda new: _write(train, valid, config, new, seed, progress, learn))
+    labels = json.loads((folder / "labels.json").read_text())
+    tokenizer = load_tokenizer(folder, config)
+    return PreparedLabels(tokenizer, labels, Shards(folder / "train"), Shards(folder / "valid"), notes)
+
+
+def _write(
+    train: Corpus, valid: Corpus | None, config: TextConfig, folder: Path, seed: int, progress: Progress, learn: Learn
+) -> list[str]:
+    drawn, found = Reservoir[str](config.learn_from, random.Random(seed)), set[str]()
+    for _, pair in labelled_texts(train):
+        drawn.offer(pair.source)
+        found.add(pair.target)
+        if len(found) > MOST_LABELS:
+            raise DataError(f"{train.name} has more than {MOST_LABELS:,} labels. Is its second column the label?")
+    labels = sorted(found)
+    if len(labels) < 2:
+        raise DataError(f"{train.name} has no two different labels, only {labels}. Name the columns: TEXT,LABEL.")
+    notes = [str(train.skipped)] if train.skipped.total else []
+    held_out: set[int] = set()
+    if valid is None:
+        held_out = hold_out(train, drawn.offered, config, seed)
+        notes.append(f"held out {len(held_out):,} of {drawn.offered:,} texts for validation, as no --valid was given")
+    tokenizer = learn_into(drawn.kept, config, folder, progress, learn, notes)
+    (folder / "labels.json").write_text(json.dumps(labels, ensure_ascii=False))
+    numbers = {label: number for number, label in enumerate(labels)}
+    writers = {side: ShardWriter(folder / side, tokenizer.size) for side in ("train", "valid")}
+    for name, corpus in [("train", train)] + ([("valid", valid)] if valid else []):
+        texts, done = labelled_texts(corpus), 0
+        while chunk := list(itertools.islice(texts, ENCODED_AT_A_TIME)):
+            for (line, pair), ids in zip(chunk, tokenizer.encode([pair.source for _, pair in chunk]), strict=True):
+                if pair.target not in numbers:
+                    raise DataError(f"{corpus.place(line)} has the label {pair.target!r}, which training never shows.")
+                side = "valid" if name == "valid" or done in held_out else "train"
+                target = [numbers[pair.target]]
+                writers[side].add(Tokenised(line, ids, target, pair if side == "valid" else None))
+                done += 1
+            progress("tokenising", done)
+    for writer in writers.values():
+        writer.close()
+    return notes
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """A batch: texts, each opened by BEGIN and closed by END, and the numbers of their labels."""
+
+    ids_BT: Tensor
+    lengths_B: Tensor
+    labels_B: Tensor
+    numbers: list[int]
+
+    @property
+    def tokens(self) -> int:
+        """Labels to predict."""
+        return len(self.labels_B)
+
+    @property
+    def places(self) -> int:
+        """Places read, padding counted."""
+        return self.ids_BT.numel()
+
+    @property
+    def padding(self) -> int:
+        """Places that hold no word."""
+        return self.places - int(self.lengths_B.sum())
+
+    def to(self, device: torch.device) -> Self:
+        """The same batch on another device."""
+        return replace(
+            self,
+            ids_BT=self.ids_BT.to(device),
+            lengths_B=self.lengths_B.to(device),
+            labels_B=self.labels_B.to(device),
+        )
+
+
+class LabelledLoader:
+    """Batches of labelled texts of like lengths. A text longer than `longest` tokens is cut off there."""
+
+    def __init__(self, shards: Shards, longest: int, batch_tokens: int, seed: int) -> None:
+        self.shards, self.longest, self.batch_tokens, self.seed = shards, longest, batch_tokens, seed
+        self._lengths = np.minimum(shards.source_lengths, longest - 2)
+        self._last_plan: tuple[int, Plan] | None = None
+
+    def plan(self, epoch: int) -> Plan:
+        """The batches of an epoch."""
+        if self._last_plan is None or self._last_plan[0] != epoch:
+            self._last_plan = epoch, plan(self._lengths + 1, self._lengths + 1, self.batch_tokens, self.seed, epoch)
+        return self._last_plan[1]
+
+    def batches(self, epoch: int, first: int = 0) -> Iterator[Labelled]:
+        """An epoch's batches from number `first` on."""
+        planned = self.plan(epoch)
+        for batch in range(first, len(planned)):
+            yield self._read(planned.numbers(batch))
+
+    def count(self, epoch: int) -> int:
+        """How many batches an epoch has."""
+        return len(self.plan(epoch))
+
+    def padding_share(self, epoch: int) -> float:
+        """What share of all places an epoch's batches waste."""
+        planned = self.plan(epoch)
+        parts = [self._lengths[planned.numbers(batch)] + 2 for batch in range(len(planned))]
+        return 1 - float(sum(part.sum() for part in parts)) / sum(len(part) * int(part.max()) for part in parts)
+
+    def places(self, numbers: list[int]) -> str:
+        """Where in the corpus these texts stand, for a message."""
+        lines = sorted(int(self.shards.lines[n]) for n in numbers)
+        return f"lines {', '.join(map(str, lines[:8]))}{' and others' if len(lines) > 8 else ''} of the training text"
+
+    def _read(self, numbers: npt.NDArray[np.int64]) -> Labelled:
+        lengths = self._lengths[numbers] + 2
+        ids = np.full((len(numbers), int(lengths.max())), PAD, dtype=np.int64)
+        labels = np.empty(len(numbers), dtype=np.int64)
+        for row, number in enumerate(numbers):
+            text, label = self.shards.ids(int(number))
+            ids[row, 0], ids[row, lengths[row] - 1], labels[row] = BEGIN, END, label[0]
+            ids[row, 1 : lengths[row] - 1] = text[: lengths[row] - 2]
+        return Labelled(
+            torch.from_numpy(ids),
+            torch.from_numpy(lengths.astype(np.int64)),
+            torch.from_numpy(labels),
+            numbers.tolist(),
+        )

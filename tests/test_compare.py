@@ -221,6 +221,8 @@ def test_all_models_had_the_same_tokenizer_and_text(compared: tuple[Path, dict[s
     homes = [folder / "compared" / row["model"] for row in table["rows"]]
     assert len({(home / "tokenizer.json").read_bytes() for home in homes}) == 1
     assert {row["tokenizer"] for row in table["rows"]} == {table["tokenizer"]["hash"]}
+    ready = "cache/tokens/train/00000.ids"
+    assert all((home / ready).samefile(folder / "compared" / ready) for home in homes), "made ready once for all"
     configs = [json.loads((home / "config.json").read_text()) for home in homes]
     assert configs[0]["text"] == configs[1]["text"] and configs[0]["about"]["text"] == configs[1]["about"]["text"]
 

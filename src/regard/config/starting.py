@@ -33,4 +33,4 @@ def read_from(base: Config, given: Mapping[str, Mapping[str, Any]]) -> Config:
             raise ConfigError(f"text.{key} comes from the folder given by --from, and cannot be set. Leave it away.")
     known = {field.name for field in dataclasses.fields(kind)}
     model = {key: value for key, value in dataclasses.asdict(base.model).items() if key in known} | {"name": name}
-    return read(merge({"text": text, "model": model}, GENTLY, given))
+    return read(merge({"text": {**text, "longest": base.text.longest}, "model": model}, GENTLY, given))

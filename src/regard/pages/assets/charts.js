@@ -119,7 +119,7 @@ function lineChart(figure, { series, x, y, label, height = 340 }) {
     add(svg, "line", { class: "grid", x1: box.left, x2: box.right, y1: toY(value), y2: toY(value) });
     add(svg, "text", { x: box.left - 8, y: toY(value) + 4, "text-anchor": "end" }, short(value));
   }
-  const across = x.ticks ?? ticks(xs.low, xs.high, Math.max(3, Math.round((box.right - box.left) / 90))).map((value) => [value, short(value)]);
+  const across = x.ticks ?? ticks(xs.low, xs.high, Math.max(4, Math.round((box.right - box.left) / 90))).map((value) => [value, short(value)]);
   for (const [value, text] of across) {
     add(svg, "line", { class: "axis", x1: toX(value), x2: toX(value), y1: box.bottom, y2: box.bottom + 5 });
     add(svg, "text", { x: toX(value), y: box.bottom + 19, "text-anchor": "middle" }, text);

@@ -126,7 +126,7 @@ function drawPath() {
   const found = Object.entries(paths).filter(([name, path]) => path[state] && !hidden.has(name));
   const panels = {
     target: ["Back through the text being written", "words back", (path) => path.target.slice(1).map((value, n) => [n + 1, value])],
-    source: ["Back to the source", "words from the middle of the source to the word being written", (path) => path.source.map((value, n) => [path.first + n, value])],
+    source: ["Back to the source", "words on the way from the source", (path) => path.source.map((value, n) => [path.first + n, value])],
   };
   for (const [side, [title, label, points]] of Object.entries(panels)) {
     const figure = $(`path-${side}`);
@@ -197,7 +197,7 @@ function tell() {
     ["widths", good.map((row) => `${row.model} ${row.width}`).join(", ")],
     ["learning rates", good.map((row) => `${row.model} ${row.rate || "as in the paper"}`).join(", ")],
     ["steps made", good.map((row) => `${row.model} ${whole(row.step)}`).join(", ")],
-    ["machine", `${machine.cores} cores, ${machine.threads} threads, ${machine.device}, ${machine.precision}; torch ${machine.torch}, Python ${machine.python}`],
+    ["machine", `${machine.cores} cores, ${machine.threads} ${machine.threads === 1 ? "thread" : "threads"}, ${machine.device}, ${machine.precision}; torch ${machine.torch}, Python ${machine.python}`],
   ];
   for (const [name, value] of facts) {
     if (!value) continue;

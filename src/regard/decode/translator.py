@@ -22,8 +22,6 @@ Progress = Callable[[int, int], None]
 """Told how many texts are done, of how many."""
 
 _DEFAULTS = DecodeConfig()
-# Attention grows with the square of the length, so that one line without line breaks could take all memory.
-_LONGEST = 1000
 # Target positions whose words are scored at a time: the scores over a large vocabulary would not fit all at once.
 _SCORED_AT_A_TIME = 512
 
@@ -175,9 +173,9 @@ class Translator:
     def _encode(self, texts: Sequence[str]) -> list[list[int]]:
         encoded = self.tokenizer.encode(texts)
         for text, ids in zip(texts, encoded, strict=True):
-            if len(ids) > _LONGEST:
+            if len(ids) > self.model.longest_source:
                 raise DataError(
-                    f"A text of {len(ids)} tokens is too long; {_LONGEST} are the most. "
+                    f"A text of {len(ids)} tokens is too long; {self.model.longest_source} are the most. "
                     f"Split it into sentences, one on each line. It begins: {_shortened(text)}"
                 )
         return encoded

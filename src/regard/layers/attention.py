@@ -54,14 +54,15 @@ def attend_fused(
     Only in bfloat16 on a processor, where that kernel has no fast path, short sentences are computed as written in
     `attend`, with the scores in float32, and long ones in float32 altogether.
     """
-    if causal and (bias_BHQK is not None or query_BHQD.dtype == torch.bfloat16):
+    slow = query_BHQD.device.type == "cpu" and query_BHQD.dtype == torch.bfloat16
+    if causal and (bias_BHQK is not None or (slow and key_BHKD.shape[2] <= SHORT)):
         may_look, causal = masks.causal(query_BHQD.shape[2], query_BHQD.device), False
     mask = may_look
     if bias_BHQK is not None:
         mask = bias_BHQK.float() / math.sqrt(query_BHQD.shape[-1])
         mask = mask if may_look is None else mask.masked_fill(~may_look, -math.inf)
     with torch.autocast(query_BHQD.device.type, enabled=False):
-        if query_BHQD.device.type == "cpu" and query_BHQD.dtype == torch.bfloat16:
+        if slow:
             if key_BHKD.shape[2] <= SHORT:
                 return _attend_short(query_BHQD, key_BHKD, value_BHKD, mask)
             query_BHQD, key_BHKD, value_BHKD = query_BHQD.float(), key_BHKD.float(), value_BHKD.float()

@@ -64,6 +64,9 @@ class Writer(Model):
     words: nn.Linear
     """Hidden state -> scores over the vocabulary. Training reads its weight, to score words without keeping all scores."""
 
+    longest_source: int = 1000
+    """Tokens of a text to read at most: full attention grows with the square, so one endless line could take all memory."""
+
     @abstractmethod
     def forward(self, source: Source, target_BT: Tensor, *, attention: bool = False) -> Output:
         """Read the source and all of the target; position t is to predict word t + 1."""

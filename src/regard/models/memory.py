@@ -35,6 +35,8 @@ Pasts = tuple[Past, ...]
 class MemoryCompressed(LanguageModel):
     """Goes on with a text of any length."""
 
+    longest_source = 100_000
+
     def __init__(self, config: MemoryConfig, vocabulary: int) -> None:
         super().__init__()
         layers = nn.ModuleList(Block(config, number) for number in range(config.depth))

@@ -25,7 +25,10 @@ def test_help_needs_no_torch() -> None:
     subprocess.run([sys.executable, "-c", code + check], check=True, capture_output=True)
 
 
-@pytest.mark.parametrize("command", ["demo", "train", "translate", "score", "check", "models"])
+NAMES = [command.__name__.rpartition(".")[2].rstrip("_") for command in COMMANDS]
+
+
+@pytest.mark.parametrize("command", NAMES)
 def test_every_command_teaches_by_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as left:
         main([command, "--help"])
@@ -34,7 +37,7 @@ def test_every_command_teaches_by_example(command: str, capsys: pytest.CaptureFi
 
 
 def test_every_command_is_listed() -> None:
-    assert all(command.__name__.rpartition(".")[2] in parser().format_help() for command in COMMANDS)
+    assert all(f"    {name} " in parser().format_help() for name in NAMES)
 
 
 def test_every_setting_is_listed_with_its_meaning(capsys: pytest.CaptureFixture[str]) -> None:

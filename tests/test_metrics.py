@@ -113,3 +113,8 @@ def test_whoever_says_the_text_is_tokenized_is_not_warned_that_it_looks_so(token
     with caplog.at_level(logging.WARNING):
         bleu(text, text, tokenize=tokenize, interval=False)
     assert bool(caplog.records) is warned
+
+
+def test_chrf_has_an_interval_even_where_next_to_nothing_matches() -> None:
+    score = scorer("chrf")(["xq"] * 18 + ["one"] * 2, ["one two three"] * 20)
+    assert score.low is not None and score.high is not None and score.low <= score.value <= score.high

@@ -2,6 +2,8 @@
 
 import json
 import math
+import subprocess
+import sys
 from itertools import count, pairwise
 from pathlib import Path
 from typing import Any
@@ -253,3 +255,16 @@ def test_what_does_not_fit_together_is_refused(
     write_verses(tmp_path)
     with pytest.raises((DataError, ConfigError), match=says):
         train(data, tmp_path / "model", settings(name, **more))
+
+
+def command(*arguments: str) -> str:
+    done = subprocess.run([sys.executable, "-m", "regard", *arguments], capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def test_write_and_score_from_the_command_line(poet: Path, tmp_path: Path) -> None:
+    assert command("write", str(poet), "one two", "--beam", "1", "--max-length", "3") == "one two three four five\n"
+    drawn = command("write", str(poet), "one", "--n-best", "2", "--max-length", "3", "--json").splitlines()
+    assert [json.loads(line)["number"] for line in drawn] == [1, 2]
+    report = json.loads(command("score", str(poet), *write_verses(tmp_path), "--json"))
+    assert 1 <= report["perplexity"] < 2 and report["bytes"] == len(VERSE) * 30 - 1

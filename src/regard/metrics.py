@@ -98,7 +98,7 @@ def scorer(name: str, *, tokenize: str = "13a", interval: bool = True, quiet: bo
         from rouge_score.rouge_scorer import RougeScorer
 
         return partial(_rouge, RougeScorer([name], use_stemmer=True), name, interval)
-    metric = _bleu(tokenize, quiet=quiet) if name == "bleu" else CHRF() if name == "chrf" else TER()
+    metric = _bleu(tokenize, quiet=quiet) if name == "bleu" else _Chrf() if name == "chrf" else TER()
     return partial(_score, metric, interval)
 
 
@@ -142,6 +142,15 @@ def perplexity(total_log_probability: float, tokens: int) -> float:
         return math.exp(-total_log_probability / tokens)
     except OverflowError:
         return math.inf
+
+
+class _Chrf(CHRF):  # type: ignore[misc]
+    """sacrebleu's; its scores are numpy's or Python's as it comes, and its bootstrap cannot average a mixture."""
+
+    def _compute_score_from_stats(self, statistics: list[int]) -> Any:
+        score = super()._compute_score_from_stats(statistics)
+        score.score = float(score.score)
+        return score
 
 
 def _bleu(tokenize: str, *, quiet: bool) -> BLEU:

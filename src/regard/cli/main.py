@@ -15,6 +15,9 @@ EPILOG = """examples:
   regard train my.en my.fr --to runs/mine            learn to translate your own sentence pairs
   regard translate runs/mine "A sentence."           translate one sentence
   regard score runs/mine test.en test.fr             BLEU, chrF and TER with confidence intervals
+  regard train book.txt --model lm --to runs/book    learn to write like a book
+  regard write runs/book "It was"                    go on with a text
+  regard compare my.en my.fr --to runs/compared      every model on the same text: one table, one page
 
 `regard COMMAND --help` explains each command."""
 

@@ -11,7 +11,7 @@ from regard.config import ModelConfig, model_name
 from regard.errors import ConfigError
 from regard.models import build
 
-TOLERANCE = 0.4
+TOLERANCE = 0.1
 
 
 @cache

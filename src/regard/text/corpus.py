@@ -22,6 +22,7 @@ from typing import Any, BinaryIO
 from regard.errors import DataError, StorageError
 from regard.text import grammar, tasks
 from regard.text.formats import (
+    LONGEST_LINE,
     Fault,
     Reason,
     Row,
@@ -36,9 +37,6 @@ from regard.text.formats import (
     tab_separated,
 )
 from regard.text.pair import Pair
-
-# A line to translate is never left out, so it may be longer than a line to learn from; but it must fit in memory.
-LONGEST_INPUT = 1 << 20
 
 TABLES: dict[str, Callable[[TextFile, str], Iterator[Row]]] = {
     ".tsv": tab_separated,
@@ -209,7 +207,7 @@ def read_lines(path: str) -> Iterator[str]:
     if path == "-":
         return _stdin_lines()
     # A pipe will do here: it is read once.
-    return open_file(path, pipe=True).sentences(LONGEST_INPUT)
+    return open_file(path, pipe=True).sentences(LONGEST_LINE)
 
 
 def _one(name: str, columns: str, spool: Path | None) -> Corpus:
@@ -286,7 +284,7 @@ def _stdin() -> BinaryIO:
 
 def _stdin_lines() -> Iterator[str]:
     with explained("stdin"):
-        yield from every("stdin", _stdin(), LONGEST_INPUT)
+        yield from every("stdin", _stdin(), LONGEST_LINE)
 
 
 def _from_stdin(columns: str, spool: Path | None) -> Corpus:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from regard.errors import DataError
-from regard.text.corpus import LONGEST_INPUT, TABLES, Skips, keep_stdin, open_file
+from regard.text.corpus import TABLES, Skips, keep_stdin, open_file
 from regard.text.formats import Fault, Reason, TextFile, explained, near, shown
 
 BUILTIN = {f"builtin:python{split}": split.removeprefix("/") or "train" for split in ("", "/valid", "/test")}
@@ -161,7 +161,7 @@ def _joined(texts: Iterable[str], parts: Callable[[str], bool]) -> Iterator[Line
 
 
 def _usable(file: TextFile, skips: Skips) -> Iterator[str]:
-    for number, (text, fault) in enumerate(file.lines(LONGEST_INPUT), 1):
+    for number, (text, fault) in enumerate(file.lines(), 1):
         if fault in (Reason.LONG, Reason.ENCODING, Reason.NUL):
             skips.add(Fault(fault, f"{file.name}:{number}"))
         else:

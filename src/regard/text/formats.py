@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, NamedTuple, cast
 from regard.errors import DataError
 from regard.text.pair import Pair
 
-LONGEST_LINE = 65_536
+LONGEST_LINE = 1 << 20  # bytes: room for a hundred thousand words, and no danger to memory
 TOO_MANY_INVALID = 10  # lines, and at least a tenth of the file: then it is the file that is wrong, not the lines
 
 # What a file of text never starts with, and the way out. The mark of UTF-8 is not here: it does no harm.
@@ -65,10 +65,10 @@ class TextFile:
     name: str
     path: Path
 
-    def lines(self, longest: int = LONGEST_LINE) -> Iterator[Line]:
+    def lines(self) -> Iterator[Line]:
         """Each line's text and what is wrong with it."""
         with explained(self.name), self._open() as stream:
-            yield from split(self.name, stream, longest)
+            yield from split(self.name, stream)
 
     def sentences(self, longest: int) -> Iterator[str]:
         """Each line's text, none left out."""

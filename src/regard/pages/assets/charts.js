@@ -180,8 +180,10 @@ function dotChart(figure, { rows, label, unit }) {
     const middle = box.top + 15 + n * 30;
     const group = add(svg, "g", { class: row.style.hue });
     add(group, "text", { class: "name", x: 0, y: middle + 4 }, row.name);
-    add(group, "line", { x1: toX(row.low), x2: toX(row.high), y1: middle, y2: middle, stroke: "currentColor", "stroke-width": 2 });
-    for (const end of [row.low, row.high]) add(group, "line", { x1: toX(end), x2: toX(end), y1: middle - 5, y2: middle + 5, stroke: "currentColor", "stroke-width": 2 });
+    // An interval is symmetric, a score is not below 0: what would lie there is not drawn.
+    const [from, to] = [Math.max(axis.low, row.low), Math.min(axis.high, row.high)];
+    add(group, "line", { x1: toX(from), x2: toX(to), y1: middle, y2: middle, stroke: "currentColor", "stroke-width": 2 });
+    for (const end of [from, to]) add(group, "line", { x1: toX(end), x2: toX(end), y1: middle - 5, y2: middle + 5, stroke: "currentColor", "stroke-width": 2 });
     mark(group, row.style, toX(row.value), middle, 4);
     add(group, "text", { class: "value", x: width, y: middle + 4, "text-anchor": "end" }, row.value.toFixed(1));
   });

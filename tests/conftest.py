@@ -1,6 +1,7 @@
 """What many tests start from: a small configuration of every model, a tiny corpus, and a model trained on it once."""
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -158,3 +159,25 @@ def environment() -> None:
     """What the commands that tests start inherit: one thread each, and scores that do not vary."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("SACREBLEU_SEED", "12345")
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Chromium without a window: REGARD_CHROMIUM names it, else it is the system's or playwright's own.
+
+    Where there is none, the tests that need it are skipped; with REGARD_BROWSER=required, they fail.
+    """
+    no_browser = pytest.fail if os.environ.get("REGARD_BROWSER") == "required" else pytest.skip
+    try:
+        from playwright import sync_api as playwright
+    except ImportError:
+        no_browser("playwright is not installed")
+    names = ("chromium", "chromium-browser", "google-chrome")
+    system = os.environ.get("REGARD_CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
+    with playwright.sync_playwright() as started:
+        try:
+            found = started.chromium.launch(executable_path=system, args=["--no-sandbox"])
+        except playwright.Error as error:
+            no_browser(f"no chromium can be started: {str(error).splitlines()[0]}")
+        yield found
+        found.close()

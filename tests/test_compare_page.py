@@ -4,9 +4,7 @@ import base64
 import hashlib
 import html
 import json
-import os
 import re
-import shutil
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
@@ -150,21 +148,6 @@ def test_the_path_is_measured_before_and_after_training(
 
 
 # ---------------------------------------------------------------------------------------------------------- in a browser
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """Chromium without a window, if there is one: REGARD_CHROMIUM names it, else the system's or playwright's own."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    names = ("chromium", "chromium-browser", "google-chrome")
-    system = os.environ.get("REGARD_CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
-    with playwright.sync_playwright() as started:
-        try:
-            found = started.chromium.launch(executable_path=system, args=["--no-sandbox"])
-        except playwright.Error as error:
-            pytest.skip(f"no chromium can be started: {str(error).splitlines()[0]}")
-        yield found
-        found.close()
 
 
 @pytest.fixture

@@ -44,7 +44,7 @@ MAY_IMPORT = {
     "evaluate": DECODE | {"decode", "metrics"},
     "inspection": {"errors", "text"},
     "card": {"config", "folder", "storage", "training"},
-    "estimate": {"config", "device", "models", "text", "training"},
+    "estimate": {"config", "errors", "device", "models", "text", "training"},
     "run": RUN,
     "api": API,
     "demo": API | {"api"},

@@ -8,9 +8,11 @@ from typing import Any
 
 import torch
 
-from regard.config import Config
+from regard.config import Config, model_name
 from regard.device import keep_memory, pick_device, pick_precision, set_threads
+from regard.errors import ConfigError
 from regard.models import build
+from regard.models.interface import Writer
 from regard.text.batch import make_pairs
 from regard.text.tokenizer import SPECIALS
 from regard.training.learner import Learner
@@ -52,6 +54,10 @@ def estimate(config: Config, pairs: int, source_characters: float, target_charac
     set_threads(config.train.threads)
     device = pick_device(config.train.device)
     model = build(config.model, config.text.vocabulary)
+    if not isinstance(model, Writer):
+        raise ConfigError(
+            f"What training a {model_name(config.model)} takes cannot be estimated yet. Use --no-estimate, or another --model."
+        )
     learner = Learner(model, config.train, device, pick_precision(config.train.precision, device))
     source, target = (_tokens(characters, config) for characters in (source_characters, target_characters))
     rows = max(1, config.train.batch_tokens // (max(source, target) + 1))

@@ -144,7 +144,7 @@ def perplexity(total_log_probability: float, tokens: int) -> float:
         return math.inf
 
 
-class _Chrf(CHRF):  # type: ignore[misc]
+class _Chrf(CHRF):
     """sacrebleu's; its scores are numpy's or Python's as it comes, and its bootstrap cannot average a mixture."""
 
     def _compute_score_from_stats(self, statistics: list[int]) -> Any:

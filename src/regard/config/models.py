@@ -330,7 +330,7 @@ PREFERENCES: dict[type[ModelConfig], dict[str, dict[str, Any]]] = {
     LmConfig: _PLAIN,
     BertConfig: {"train": {"smoothing": 0.0}, "text": {"document": "paragraph", "longest": 128}},
     ClassifierConfig: {
-        "train": {"smoothing": 0.0, "rate": 1e-4, "warm_up": 200, "metric": "accuracy"},
+        "train": {"smoothing": 0.0, "rate": 5e-4, "warm_up": 200, "metric": "accuracy"},
         "text": {"longest": 128},
     },
 }

@@ -219,7 +219,8 @@ def _one(name: str, columns: str, spool: Path | None) -> Corpus:
     if _ending(name) not in TABLES:
         raise DataError(
             f"{file.name} alone is one side of the pairs. Give the file with the other side too, "
-            f"or one file that holds both and ends in {', '.join(TABLES)} or one of these and .gz."
+            f"or one file that holds both and ends in {', '.join(TABLES)} or one of these and .gz. "
+            "To learn from running text, train a language model: --model lm."
         )
     rows = TABLES[_ending(name)]
     return FileCorpus([file], lambda: rows(file, columns), columns)

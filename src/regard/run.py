@@ -12,7 +12,7 @@ from regard import card, checkpoint, folder, storage
 from regard.config import Config, differences
 from regard.device import keep_memory, pick_device, pick_precision, set_threads
 from regard.errors import ConfigError, FolderError
-from regard.jobs import Job, open_job
+from regard.jobs import AnyJob, open_job
 from regard.models.interface import Model
 from regard.text.tokenizer import load_tokenizer
 from regard.training.learner import Learner
@@ -67,7 +67,8 @@ def train(
         learn = (lambda _: load_tokenizer(start, config.text)) if start else None
         job = open_job(data, valid, config, spool=to / folder.CACHE, learn=learn)
         text = job.fingerprints()
-        about = {"job": job.name, "data": job.data, "valid": job.valid, "text": text}
+        valid_name = job.valid.name if job.valid else "held out"
+        about = {"job": job.name, "data": job.train.name, "valid": valid_name, "text": text}
         finished = _agree(to, config, job, text, override, display)
         folder.save_config(to, config, about)
         try:
@@ -82,7 +83,7 @@ def train(
 def _train(
     to: Path,
     config: Config,
-    job: Job,
+    job: AnyJob,
     about: dict[str, Any],
     finished: bool,
     start: Path | None,
@@ -137,7 +138,7 @@ def _claim(to: Path) -> None:
         )
 
 
-def _agree(to: Path, config: Config, job: Job, text: dict[str, str], override: bool, display: Display) -> bool:
+def _agree(to: Path, config: Config, job: AnyJob, text: dict[str, str], override: bool, display: Display) -> bool:
     """Check the settings against the job and those the run began with; whether it had ended before."""
     if config.train.metric not in ("loss", *job.scores):
         raise ConfigError(
@@ -168,7 +169,7 @@ class StoppedError(Exception):
     """Someone asked to stop while the text was being prepared."""
 
 
-def _prepare(job: Job, config: Config, to: Path, display: Display, stop: Callable[[], bool]) -> None:
+def _prepare(job: AnyJob, config: Config, to: Path, display: Display, stop: Callable[[], bool]) -> None:
     def progress(what: str, done: int) -> None:
         if stop():
             raise StoppedError

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from regard.errors import ConfigError, DataError, FolderError
 from regard.text.corpus import BUILTIN, Corpus, open_corpus
 from regard.text.pair import Pair
 from regard.text.prepare import Prepared, prepare
+from regard.text.tokenizer import learn_tokenizer
 
 MARK = "comparison.json"
 """In the comparison's folder: what everything in it has in common."""
@@ -181,7 +183,8 @@ def _prepare(to: Path, train: Corpus, valid: Corpus | None, plan: Plan, note: No
     config, cache = plan.shared, to / folder.CACHE
     with storage.explained(cache):
         cache.mkdir(exist_ok=True)
-        prepared = prepare(train, valid, config.text, cache / TOKENS, config.train.seed, progress)
+        learn = partial(learn_tokenizer, config=config.text)
+        prepared = prepare(train, valid, config.text, cache / TOKENS, config.train.seed, progress, learn)
     for line in prepared.notes:
         note(line)
     return prepared

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from regard.config import BertConfig, ClassifierConfig, Config, model_name
 from regard.errors import DataError
@@ -17,12 +18,14 @@ from regard.text.documents import BUILTIN as BUILTIN_TEXTS
 from regard.text.documents import open_documents
 from regard.text.prepare import Learn
 
-__all__ = ["Job", "open_job"]
+__all__ = ["AnyJob", "open_job"]
+
+AnyJob = Job[Any, Any]
 
 
 def open_job(
     data: Sequence[str], valid: Sequence[str], config: Config, *, spool: Path | None = None, learn: Learn | None = None
-) -> Job:
+) -> AnyJob:
     """The job that these names of files, as the user typed them, and the model make together."""
     if "-" in valid:
         raise DataError("--valid cannot be standard input. Save it to a file first.")

@@ -5,23 +5,52 @@ Training itself is the same for all of them; a job is what differs.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import torch
 
+from regard.config import Config
 from regard.errors import ConfigError
 from regard.models.interface import Model
 from regard.text.batch import Batch, Batches
-from regard.text.tokenizer import Tokenizer
+from regard.text.prepare import Learn, Progress
+from regard.text.tokenizer import Tokenizer, learn_tokenizer
 from regard.training.learner import Learner
 from regard.training.loop import Validation
 from regard.training.loss import Objective
 
-Progress = Callable[[str, int], None]
+
+class Text(Protocol):
+    """A text that can be read again and again."""
+
+    name: str
+
+    def fingerprint(self) -> str:
+        """A hash that changes when the content does."""
+        ...
 
 
-class Job(ABC):
+class Ready(Protocol):
+    """A text made ready for training."""
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """That cuts it."""
+        ...
+
+    @property
+    def notes(self) -> list[str]:
+        """What a person should know about it."""
+        ...
+
+
+TextT = TypeVar("TextT", bound=Text)
+ReadyT = TypeVar("ReadyT", bound=Ready)
+
+
+class Job(ABC, Generic[TextT, ReadyT]):
     """What a model learns, and from which text. `prepare` comes first; then everything else can be asked."""
 
     name: ClassVar[str]
@@ -31,27 +60,39 @@ class Job(ABC):
     example: ClassVar[str]
     """How a person tries the model: a command in which DIR stands for its folder."""
 
-    data: str
-    """The name of the text, as the user knows it."""
-    valid: str
-    """The name of the text to validate on."""
+    def __init__(self, train: TextT, valid: TextT | None, config: Config, learn: Learn | None = None) -> None:
+        """Without `valid`, some of `train` is held out; without `learn`, the tokenizer is learned from the text."""
+        self.train, self.valid, self.config = train, valid, config
+        self.learn = learn or partial(learn_tokenizer, config=config.text)
+        self._prepared: ReadyT | None = None
 
-    @abstractmethod
     def fingerprints(self) -> dict[str, str]:
         """Hashes that change when the text does."""
+        return {"train": self.train.fingerprint(), "valid": self.valid.fingerprint() if self.valid else ""}
 
-    @abstractmethod
     def prepare(self, folder: Path, seed: int, progress: Progress) -> list[str]:
         """Make the text ready in `folder`, or take up what is there; what a person should know about it."""
+        self._prepared = self.make_ready(folder, seed, progress)
+        return self._prepared.notes
+
+    @property
+    def prepared(self) -> ReadyT:
+        """The text, once it is ready."""
+        assert self._prepared is not None, "prepare comes first"
+        return self._prepared
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """Of the prepared text."""
+        return self.prepared.tokenizer
 
     def about(self) -> dict[str, Any]:
         """What else the model folder must keep, once the text is prepared."""
         return {}
 
-    @property
     @abstractmethod
-    def tokenizer(self) -> Tokenizer:
-        """Of the prepared text."""
+    def make_ready(self, folder: Path, seed: int, progress: Progress) -> ReadyT:
+        """The prepared text."""
 
     @abstractmethod
     def size(self) -> str:

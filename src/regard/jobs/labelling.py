@@ -1,14 +1,12 @@
 """Learning labels: one of several for a whole text."""
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import cast
 
 import torch
 
-from regard.config import Config
-from regard.jobs.interface import Job, Progress, mean_loss, room_for
+from regard.jobs.interface import Job, mean_loss, room_for
 from regard.label_metrics import accuracy
 from regard.models import build
 from regard.models.bert import Classifier
@@ -16,8 +14,7 @@ from regard.models.interface import Model
 from regard.reading.classify import Labeller
 from regard.text.corpus import Corpus
 from regard.text.labelled import Labelled, LabelledLoader, PreparedLabels, prepare_labels
-from regard.text.prepare import Learn
-from regard.text.tokenizer import Tokenizer, learn_tokenizer
+from regard.text.prepare import Progress
 from regard.training.learner import Learner
 from regard.training.loop import Sample, Validation
 from regard.training.loss import Carried, Loss, Objective
@@ -32,39 +29,18 @@ def labels_loss(model: Classifier, batch: Labelled, smoothing: float, carried: C
     )
 
 
-class Labelling(Job):
+class Labelling(Job[Corpus, PreparedLabels]):
     """Say which label a text has."""
 
     name = "labelling"
     scores = ("accuracy",)
     example = 'regard classify DIR "your text"'
 
-    def __init__(self, train: Corpus, valid: Corpus | None, config: Config, learn: Learn | None = None) -> None:
-        self._train, self._valid, self.config = train, valid, config
-        self._learn = learn or partial(learn_tokenizer, config=config.text)
-        self.data, self.valid = train.name, valid.name if valid else "held out"
-        self._prepared: PreparedLabels | None = None
-
-    def fingerprints(self) -> dict[str, str]:
-        return {"train": self._train.fingerprint(), "valid": self._valid.fingerprint() if self._valid else ""}
-
-    def prepare(self, folder: Path, seed: int, progress: Progress) -> list[str]:
-        text = self.config.text
-        self._prepared = prepare_labels(self._train, self._valid, text, folder, seed, progress, self._learn)
-        return self._prepared.notes
+    def make_ready(self, folder: Path, seed: int, progress: Progress) -> PreparedLabels:
+        return prepare_labels(self.train, self.valid, self.config.text, folder, seed, progress, self.learn)
 
     def about(self) -> dict[str, list[str]]:
         return {"labels": self.prepared.labels}
-
-    @property
-    def prepared(self) -> PreparedLabels:
-        """The text, once it is ready."""
-        assert self._prepared is not None, "prepare comes first"
-        return self._prepared
-
-    @property
-    def tokenizer(self) -> Tokenizer:
-        return self.prepared.tokenizer
 
     def size(self) -> str:
         return f"{len(self.prepared.train):,} texts with {len(self.prepared.labels)} labels"

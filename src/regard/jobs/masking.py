@@ -9,15 +9,15 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from regard.config import BertConfig, Config
-from regard.jobs.interface import Job, Progress, room_for
+from regard.jobs.interface import Job, room_for
 from regard.models import build
 from regard.models.bert import Bert
 from regard.models.interface import Model
 from regard.text.documents import Documents
 from regard.text.masking import Masked, MaskedLoader
-from regard.text.prepare import Learn, PreparedText, prepare_text
+from regard.text.prepare import Learn, PreparedText, Progress, prepare_text
 from regard.text.stream import Stream
-from regard.text.tokenizer import Tokenizer, learn_tokenizer
+from regard.text.tokenizer import learn_tokenizer
 from regard.training.learner import Learner
 from regard.training.loop import Sample, Validation
 from regard.training.loss import Carried, Loss, Objective
@@ -34,7 +34,7 @@ def masked_loss(model: Bert, batch: Masked, smoothing: float, carried: Carried =
     return Loss(total)
 
 
-class Masking(Job):
+class Masking(Job[Documents, PreparedText]):
     """Guess hidden words."""
 
     name = "masking"
@@ -43,28 +43,11 @@ class Masking(Job):
 
     def __init__(self, train: Documents, valid: Documents | None, config: Config, learn: Learn | None = None) -> None:
         assert isinstance(config.model, BertConfig), "only BERT guesses hidden words"
-        self._train, self._valid, self.config, self._model = train, valid, config, config.model
-        self._learn = learn or partial(learn_tokenizer, config=config.text, mask=True)
-        self.data, self.valid = train.name, valid.name if valid else "held out"
-        self._prepared: PreparedText | None = None
+        super().__init__(train, valid, config, learn or partial(learn_tokenizer, config=config.text, mask=True))
+        self._model = config.model
 
-    def fingerprints(self) -> dict[str, str]:
-        return {"train": self._train.fingerprint(), "valid": self._valid.fingerprint() if self._valid else ""}
-
-    def prepare(self, folder: Path, seed: int, progress: Progress) -> list[str]:
-        text = self.config.text
-        self._prepared = prepare_text(self._train, self._valid, text, folder, seed, progress, self._learn)
-        return self._prepared.notes
-
-    @property
-    def prepared(self) -> PreparedText:
-        """The text, once it is ready."""
-        assert self._prepared is not None, "prepare comes first"
-        return self._prepared
-
-    @property
-    def tokenizer(self) -> Tokenizer:
-        return self.prepared.tokenizer
+    def make_ready(self, folder: Path, seed: int, progress: Progress) -> PreparedText:
+        return prepare_text(self.train, self.valid, self.config.text, folder, seed, progress, self.learn)
 
     def size(self) -> str:
         return f"{len(self.prepared.train):,} tokens of text"

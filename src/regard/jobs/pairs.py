@@ -7,48 +7,27 @@ from pathlib import Path
 import numpy as np
 
 from regard import metrics
-from regard.config import Config
 from regard.decode.translator import Translator
-from regard.jobs.interface import Job, Progress, mean_loss, room_for
+from regard.jobs.interface import Job, mean_loss, room_for
 from regard.models import build
 from regard.models.interface import LanguageModel, Model, Writer
 from regard.text.corpus import Corpus
 from regard.text.loader import Loader
-from regard.text.prepare import Learn, Prepared, prepare
-from regard.text.tokenizer import Tokenizer
+from regard.text.prepare import Prepared, Progress, prepare
 from regard.training.learner import Learner
 from regard.training.loop import Sample, Validation
 from regard.training.loss import Objective, pairs_loss
 
 
-class Pairs(Job):
+class Pairs(Job[Corpus, Prepared]):
     """Read the source, write the target."""
 
     name = "pairs"
     scores = ("bleu", "chrf")
     example = 'regard translate DIR "your text"'
 
-    def __init__(self, train: Corpus, valid: Corpus | None, config: Config, learn: Learn | None = None) -> None:
-        self._train, self._valid, self.config, self._learn = train, valid, config, learn
-        self.data, self.valid = train.name, valid.name if valid else "held out"
-        self._prepared: Prepared | None = None
-
-    def fingerprints(self) -> dict[str, str]:
-        return {"train": self._train.fingerprint(), "valid": self._valid.fingerprint() if self._valid else ""}
-
-    def prepare(self, folder: Path, seed: int, progress: Progress) -> list[str]:
-        self._prepared = prepare(self._train, self._valid, self.config.text, folder, seed, progress, self._learn)
-        return self._prepared.notes
-
-    @property
-    def prepared(self) -> Prepared:
-        """The text, once it is ready."""
-        assert self._prepared is not None, "prepare comes first"
-        return self._prepared
-
-    @property
-    def tokenizer(self) -> Tokenizer:
-        return self.prepared.tokenizer
+    def make_ready(self, folder: Path, seed: int, progress: Progress) -> Prepared:
+        return prepare(self.train, self.valid, self.config.text, folder, seed, progress, self.learn)
 
     def size(self) -> str:
         return f"{len(self.prepared.train):,} pairs"

@@ -5,16 +5,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from regard.config import Config
 from regard.decode.author import Author
-from regard.jobs.interface import Job, Progress, mean_loss, room_for
+from regard.jobs.interface import Job, mean_loss, room_for
 from regard.models import build
 from regard.models.interface import LanguageModel, Model
 from regard.text.documents import Documents
 from regard.text.passages import PassageLoader
-from regard.text.prepare import Learn, PreparedText, prepare_text
+from regard.text.prepare import PreparedText, Progress, prepare_text
 from regard.text.stream import Stream
-from regard.text.tokenizer import Tokenizer
 from regard.training.learner import Learner
 from regard.training.loop import Sample, Validation
 from regard.training.loss import Objective, passages_loss
@@ -23,34 +21,15 @@ from regard.training.loss import Objective, passages_loss
 PROMPT, WRITTEN = 12, 40
 
 
-class Text(Job):
+class Text(Job[Documents, PreparedText]):
     """Go on with a text."""
 
     name = "text"
     scores = ("bits_per_byte",)
     example = 'regard write DIR "your beginning"'
 
-    def __init__(self, train: Documents, valid: Documents | None, config: Config, learn: Learn | None = None) -> None:
-        self._train, self._valid, self.config, self._learn = train, valid, config, learn
-        self.data, self.valid = train.name, valid.name if valid else "held out"
-        self._prepared: PreparedText | None = None
-
-    def fingerprints(self) -> dict[str, str]:
-        return {"train": self._train.fingerprint(), "valid": self._valid.fingerprint() if self._valid else ""}
-
-    def prepare(self, folder: Path, seed: int, progress: Progress) -> list[str]:
-        self._prepared = prepare_text(self._train, self._valid, self.config.text, folder, seed, progress, self._learn)
-        return self._prepared.notes
-
-    @property
-    def prepared(self) -> PreparedText:
-        """The text, once it is ready."""
-        assert self._prepared is not None, "prepare comes first"
-        return self._prepared
-
-    @property
-    def tokenizer(self) -> Tokenizer:
-        return self.prepared.tokenizer
+    def make_ready(self, folder: Path, seed: int, progress: Progress) -> PreparedText:
+        return prepare_text(self.train, self.valid, self.config.text, folder, seed, progress, self.learn)
 
     def size(self) -> str:
         return f"{len(self.prepared.train):,} tokens of text"

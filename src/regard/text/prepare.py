@@ -6,7 +6,6 @@ import random
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -17,7 +16,7 @@ from regard.text.documents import Documents
 from regard.text.pair import Pair
 from regard.text.shards import Shards, ShardWriter, Tokenised
 from regard.text.stream import Stream, StreamWriter
-from regard.text.tokenizer import Tokenizer, learn_tokenizer, load_tokenizer
+from regard.text.tokenizer import Tokenizer, load_tokenizer
 
 ENCODED_AT_A_TIME = 5000
 LINES_HELD_OUT = 10_000  # of running text, when there is no other to validate on; at most a tenth of it
@@ -56,13 +55,12 @@ def prepare(
     folder: Path,
     seed: int,
     progress: Progress,
-    learn: Learn | None = None,
+    learn: Learn,
 ) -> Prepared:
     """Learn the tokenizer and tokenise all pairs into `folder`, or take up what an earlier call left there.
 
     Without `valid`, a slice of `train` is held out.
     """
-    learn = learn or partial(learn_tokenizer, config=config)
     key = key_of(train, valid, config, seed)
     notes = once(folder, key, lambda new: _write(train, valid, config, new, seed, progress, learn))
     tokenizer = load_tokenizer(folder, config)
@@ -76,10 +74,9 @@ def prepare_text(
     folder: Path,
     seed: int,
     progress: Progress,
-    learn: Learn | None = None,
+    learn: Learn,
 ) -> PreparedText:
     """The same for running text. Without `valid`, its last lines are held out."""
-    learn = learn or partial(learn_tokenizer, config=config)
     key = key_of(train, valid, config, seed)
     notes = once(folder, key, lambda new: _write_text(train, valid, config, new, seed, progress, learn))
     tokenizer = load_tokenizer(folder, config)

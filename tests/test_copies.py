@@ -15,8 +15,8 @@ from regard.models.interface import Source, Writer
 from regard.text.batch import make_pairs, pad
 from regard.training.learner import Learner
 
-SYMBOLS = range(4, 12)
-STRINGS = [list(ids) for length in (1, 2, 3) for ids in product(SYMBOLS, repeat=length)]
+SYMBOLS = range(4, 10)
+STRINGS = [list(ids) for length in (1, 2, 3, 4) for ids in product(SYMBOLS, repeat=length)]
 STEPS, LOOK = 1500, 50
 WIDE: dict[str, dict[str, Any]] = {
     "rnn": {"width": 128, "depth": 1},
@@ -45,9 +45,9 @@ def written(model: Writer, strings: list[list[int]]) -> list[list[int]]:
 def test_it_learns_the_rule(name: str, task: str) -> None:
     random = np.random.default_rng(1)
     order = random.permutation(len(STRINGS))
-    unseen, seen = ([STRINGS[n] for n in part] for part in (order[:80], order[80:]))
+    unseen, seen = ([STRINGS[n] for n in part] for part in (order[:150], order[150:]))
     answer = (lambda ids: ids) if task == "copy" else (lambda ids: ids[::-1])
-    model = build(read({"model": {"name": name, **WIDE[name], "dropout": 0.0}}).model, 12)
+    model = build(read({"model": {"name": name, **WIDE[name], "dropout": 0.0}}).model, 10)
     learner = Learner(model, TrainConfig(smoothing=0.0), torch.device("cpu"), torch.float32)
     rate = RATES.get(name, 0.003)
     for step in range(1, STEPS + 1):

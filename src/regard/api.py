@@ -29,7 +29,7 @@ T = TypeVar("T")
 USES: dict[str, tuple[type[Any], str]] = {
     "pairs": (Translator, 'to write one text for another. Use: regard translate {} "your text"'),
     "text": (Author, 'to go on with a text. Use: regard write {} "your beginning"'),
-    "masking": (Filler, 'to read, not to write. Use: regard fill {} "Text with a <mask> in it."'),
+    "masking": (Filler, 'to guess hidden words. Use: regard fill {} "Text with a <mask> in it."'),
     "labelling": (Labeller, 'to label texts. Use: regard classify {} "your text"'),
 }
 

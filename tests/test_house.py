@@ -173,6 +173,7 @@ def test_the_commands_of_the_readme_run(tmp_path: Path) -> None:
         arguments = [part.strip('"') for part in re.findall(r'"[^"]*"|\S+', line.split("#")[0])][1:]
         extra = [*(again if "--from" in arguments else quick), "--steps", "3"] if arguments[0] == "train" else []
         extra = ["--no-estimate"] if arguments[0] == "check" else extra
+        extra = ["--models", "seq2seq,transformer", "--steps", "3"] if arguments[0] == "compare" else extra
         subprocess.run(
             [sys.executable, "-m", "regard", *arguments, *extra], cwd=tmp_path, check=True, capture_output=True
         )

@@ -87,8 +87,9 @@ def test_it_learns_labels_and_the_table_heading_is_none(labeller: Path) -> None:
     assert [found.label for found in model.classify(["the very good film", "the bad film"])] == ["good", "bad"]
 
 
-def test_a_classifier_begins_where_a_bert_ended(reader: Path, tmp_path: Path) -> None:
-    given = parse_set(["model.name=classifier", "train.steps=1", "train.rate=1e-12", "train.batch_tokens=256"])
+@pytest.mark.parametrize("average", [0.0, 0.9])
+def test_a_classifier_begins_where_a_bert_ended(reader: Path, tmp_path: Path, average: float) -> None:
+    given = parse_set(["model.name=classifier", "train.steps=1", "train.rate=1e-12", f"train.ema={average}"])
     config = read_from(load_config(reader)[0], given)
     train(write_labels(tmp_path), tmp_path / "model", config, start=reader)
     before, after = (load_tensors(folder / "model.safetensors") for folder in (reader, tmp_path / "model"))
@@ -168,3 +169,9 @@ def test_score_measures_labels(labeller: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "regard", "score", str(labeller), *write_labels(tmp_path, 40), "--json"]
     report = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     assert report["accuracy"] == 100 and report["matthews"] == 1 and report["texts"] == 40
+
+
+def test_a_finished_folder_stays_usable_while_the_command_runs_again(labeller: Path) -> None:
+    before = load_config(labeller)
+    outcome = train([str(labeller.parent / "labels.tsv")], labeller, before[0], stop=lambda: True)
+    assert outcome.reason and load_config(labeller) == before

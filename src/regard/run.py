@@ -68,8 +68,9 @@ def train(
         job = open_job(data, valid, config, spool=to / folder.CACHE, learn=learn)
         text = job.fingerprints()
         valid_name = job.valid.name if job.valid else "held out"
-        about = {"job": job.name, "data": job.train.name, "valid": valid_name, "text": text}
-        finished = _agree(to, config, job, text, override, display)
+        # What an earlier call wrote stays until it is replaced: the folder may be in use.
+        earlier = _agree(to, config, job, text, override, display)
+        about = earlier | {"job": job.name, "data": job.train.name, "valid": valid_name, "text": text}
         folder.save_config(to, config, about)
         try:
             _prepare(job, config, to, display, stop)
@@ -77,7 +78,7 @@ def train(
             return Outcome(to, 0, None, None)
         about |= job.about() | ({"from": str(start)} if start else {})
         folder.save_config(to, config, about)
-        return _train(to, config, job, about, finished, start, display, stop)
+        return _train(to, config, job, about, start, display, stop)
 
 
 def _train(
@@ -85,7 +86,6 @@ def _train(
     config: Config,
     job: AnyJob,
     about: dict[str, Any],
-    finished: bool,
     start: Path | None,
     display: Display,
     stop: Callable[[], bool],
@@ -95,11 +95,11 @@ def _train(
     threads = set_threads(config.train.threads)
     torch.manual_seed(config.train.seed)
     model = job.build()
+    if start and not checkpoint.steps(to / folder.CHECKPOINTS):
+        folder.start_from(model, start)  # before there is a learner, whose moving average begins with these weights
     learner = Learner(model, config.train, device, precision, job.objective)
-    if start:
-        folder.start_from(model, start)
-    state = _resume(to, learner, finished, display)
-    if finished and (reason := state.ended(config.train)):
+    state = _resume(to, learner, "finished" in about, display)
+    if "finished" in about and (reason := state.ended(config.train)):
         display.note(f"training was already finished: {reason}. Raise train.steps or train.max_minutes to go on.")
         return Outcome(to, state.step, reason, None)
     loader = job.batches()
@@ -138,14 +138,16 @@ def _claim(to: Path) -> None:
         )
 
 
-def _agree(to: Path, config: Config, job: AnyJob, text: dict[str, str], override: bool, display: Display) -> bool:
-    """Check the settings against the job and those the run began with; whether it had ended before."""
+def _agree(
+    to: Path, config: Config, job: AnyJob, text: dict[str, str], override: bool, display: Display
+) -> dict[str, Any]:
+    """Check the settings against the job and those the run began with; what the folder says about itself, if it is one."""
     if config.train.metric not in ("loss", *job.scores):
         raise ConfigError(
             f"train.metric {config.train.metric} is not measured in this training. Use loss, {', '.join(job.scores)}."
         )
     if not (to / folder.CONFIG).exists():
-        return False
+        return {}
     old, about = folder.load_config(to)
     if about.get("text") != text:
         raise ConfigError(
@@ -162,7 +164,7 @@ def _agree(to: Path, config: Config, job: AnyJob, text: dict[str, str], override
         raise ConfigError(f"{to} was trained with other settings: {listed}. {advice}, or give the old settings.")
     for name, before, after in changed:
         display.note(f"{name} {before} -> {after}")
-    return "finished" in about
+    return about
 
 
 class StoppedError(Exception):

@@ -1,7 +1,7 @@
 """Several texts side by side: ids, padded at the end to the longest."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Protocol, Self, TypeVar
 
 import numpy as np
@@ -62,8 +62,38 @@ class Batches(Protocol[BatchT_co]):
         ...
 
 
+class Movable:
+    """A dataclass whose tensors move to a device together."""
+
+    def to(self, device: torch.device) -> Self:
+        """The same batch on another device."""
+        own = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        moved = {name: value.to(device) for name, value in own.items() if isinstance(value, Tensor)}
+        return replace(self, **moved)  # type: ignore[type-var]
+
+
 @dataclass(frozen=True)
-class Pairs:
+class Rows(Movable):
+    """Texts side by side, padded at the end: what batches that are only read have in common."""
+
+    ids_BT: Tensor
+    lengths_B: Tensor
+    numbers: list[int]
+    """Which parts of the corpus these are, so that a message can name them."""
+
+    @property
+    def places(self) -> int:
+        """Places read, padding counted."""
+        return self.ids_BT.numel()
+
+    @property
+    def padding(self) -> int:
+        """Places that hold no word."""
+        return self.places - int(self.lengths_B.sum())
+
+
+@dataclass(frozen=True)
+class Pairs(Movable):
     """A batch for training: each source ends with END; each target begins with BEGIN and ends with END."""
 
     source_BS: Tensor
@@ -87,16 +117,6 @@ class Pairs:
     def padding(self) -> int:
         """Places that hold no word."""
         return self.places - int(self.source_lengths_B.sum()) - int(self.target_lengths_B.sum())
-
-    def to(self, device: torch.device) -> Self:
-        """The same batch on another device."""
-        return replace(
-            self,
-            source_BS=self.source_BS.to(device),
-            source_lengths_B=self.source_lengths_B.to(device),
-            target_BT=self.target_BT.to(device),
-            target_lengths_B=self.target_lengths_B.to(device),
-        )
 
 
 def pad(rows: Sequence[Sequence[int] | np.ndarray], *, begin: bool = False) -> tuple[Tensor, Tensor]:

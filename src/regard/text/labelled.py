@@ -4,9 +4,9 @@ import itertools
 import json
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +15,9 @@ from torch import Tensor
 
 from regard.config import TextConfig
 from regard.errors import DataError
+from regard.text.batch import Rows
 from regard.text.corpus import Corpus
-from regard.text.loader import Plan, plan
+from regard.text.loader import Plan, ShardLoader, plan
 from regard.text.pair import Pair
 from regard.text.prepare import ENCODED_AT_A_TIME, Learn, Progress, Reservoir, hold_out, key_of, learn_into, once
 from regard.text.shards import Shards, ShardWriter, Tokenised
@@ -93,85 +94,39 @@ def _write(
 
 
 @dataclass(frozen=True)
-class Labelled:
+class Labelled(Rows):
     """A batch: texts, each opened by BEGIN and closed by END, and the numbers of their labels."""
 
-    ids_BT: Tensor
-    lengths_B: Tensor
     labels_B: Tensor
-    numbers: list[int]
 
     @property
     def tokens(self) -> int:
         """Labels to predict."""
         return len(self.labels_B)
 
-    @property
-    def places(self) -> int:
-        """Places read, padding counted."""
-        return self.ids_BT.numel()
 
-    @property
-    def padding(self) -> int:
-        """Places that hold no word."""
-        return self.places - int(self.lengths_B.sum())
-
-    def to(self, device: torch.device) -> Self:
-        """The same batch on another device."""
-        return replace(
-            self,
-            ids_BT=self.ids_BT.to(device),
-            lengths_B=self.lengths_B.to(device),
-            labels_B=self.labels_B.to(device),
-        )
-
-
-class LabelledLoader:
-    """Batches of labelled texts of like lengths. A text longer than `longest` tokens is cut off there."""
+class LabelledLoader(ShardLoader[Labelled]):
+    """Batches of labelled texts. A text longer than `longest` tokens is cut off there."""
 
     def __init__(self, shards: Shards, longest: int, batch_tokens: int, seed: int) -> None:
-        self.shards, self.longest, self.batch_tokens, self.seed = shards, longest, batch_tokens, seed
-        self._lengths = np.minimum(shards.source_lengths, longest - 2)
-        self._last_plan: tuple[int, Plan] | None = None
+        super().__init__(shards, batch_tokens, seed)
+        self._lengths = np.minimum(shards.source_lengths, longest - 2) + 2
 
-    def plan(self, epoch: int) -> Plan:
-        """The batches of an epoch."""
-        if self._last_plan is None or self._last_plan[0] != epoch:
-            self._last_plan = epoch, plan(self._lengths + 1, self._lengths + 1, self.batch_tokens, self.seed, epoch)
-        return self._last_plan[1]
+    @property
+    def lengths(self) -> list[npt.NDArray[Any]]:
+        return [self._lengths]
 
-    def batches(self, epoch: int, first: int = 0) -> Iterator[Labelled]:
-        """An epoch's batches from number `first` on."""
-        planned = self.plan(epoch)
-        for batch in range(first, len(planned)):
-            yield self._read(planned.numbers(batch))
-
-    def count(self, epoch: int) -> int:
-        """How many batches an epoch has."""
-        return len(self.plan(epoch))
-
-    def padding_share(self, epoch: int) -> float:
-        """What share of all places an epoch's batches waste."""
-        planned = self.plan(epoch)
-        parts = [self._lengths[planned.numbers(batch)] + 2 for batch in range(len(planned))]
-        return 1 - float(sum(part.sum() for part in parts)) / sum(len(part) * int(part.max()) for part in parts)
-
-    def places(self, numbers: list[int]) -> str:
-        """Where in the corpus these texts stand, for a message."""
-        lines = sorted(int(self.shards.lines[n]) for n in numbers)
-        return f"lines {', '.join(map(str, lines[:8]))}{' and others' if len(lines) > 8 else ''} of the training text"
-
-    def _read(self, numbers: npt.NDArray[np.int64]) -> Labelled:
-        lengths = self._lengths[numbers] + 2
+    def read(self, numbers: npt.NDArray[np.int64], seed: int) -> Labelled:
+        lengths = self._lengths[numbers].astype(np.int64)
         ids = np.full((len(numbers), int(lengths.max())), PAD, dtype=np.int64)
         labels = np.empty(len(numbers), dtype=np.int64)
         for row, number in enumerate(numbers):
             text, label = self.shards.ids(int(number))
             ids[row, 0], ids[row, lengths[row] - 1], labels[row] = BEGIN, END, label[0]
             ids[row, 1 : lengths[row] - 1] = text[: lengths[row] - 2]
-        return Labelled(
-            torch.from_numpy(ids),
-            torch.from_numpy(lengths.astype(np.int64)),
-            torch.from_numpy(labels),
-            numbers.tolist(),
-        )
+        ids_BT, lengths_B, labels_B = (torch.from_numpy(part) for part in (ids, lengths, labels))
+        return Labelled(ids_BT, lengths_B, numbers.tolist(), labels_B=labels_B)
+
+    def _plan(self, epoch: int) -> Plan:
+        lengths = self._lengths - 1  # `plan` counts an END of its own
+        return plan(lengths, lengths, self.batch_tokens, self.seed, epoch)

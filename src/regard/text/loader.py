@@ -1,8 +1,9 @@
 """Batches of like lengths, in an order that depends only on (seed, epoch); any position can be taken up again."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +11,8 @@ import numpy.typing as npt
 from regard.text.batch import Pairs, make_pairs
 from regard.text.shards import Shards
 from regard.text.tokenizer import Tokenizer
+
+BatchT = TypeVar("BatchT")
 
 
 @dataclass(frozen=True)
@@ -53,40 +56,43 @@ def plan(
     return Plan(order, random.permutation(np.array(bounds, dtype=np.int64).reshape(-1, 2)))
 
 
-class Loader:
-    """Batches of a tokenised corpus, epoch by epoch."""
+class ShardLoader(ABC, Generic[BatchT]):
+    """Batches of tokenised texts of like lengths, epoch by epoch."""
 
     def __init__(self, shards: Shards, batch_tokens: int, seed: int) -> None:
         self.shards = shards
         self.batch_tokens = batch_tokens
         self.seed = seed
-        self._sampler: tuple[Tokenizer, float] | None = None
         self._last_plan: tuple[int, Plan] | None = None
 
-    def sample_subwords(self, tokenizer: Tokenizer, amount: float) -> None:
-        """From now on cut each sentence anew each time it is read."""
-        self._sampler = (tokenizer, amount)
+    @property
+    @abstractmethod
+    def lengths(self) -> list[npt.NDArray[Any]]:
+        """Tokens of each text in each tensor of a batch, begin and end counted."""
+
+    @abstractmethod
+    def read(self, numbers: npt.NDArray[np.int64], seed: int) -> BatchT:
+        """The batch of these texts; whatever is random in it follows from the seed."""
 
     def plan(self, epoch: int) -> Plan:
         """The batches of an epoch; the last plan is kept, as that of a large corpus takes seconds to make."""
         if self._last_plan is None or self._last_plan[0] != epoch:
-            lengths = self.shards.source_lengths, self.shards.target_lengths
-            self._last_plan = epoch, plan(*lengths, self.batch_tokens, self.seed, epoch)
+            self._last_plan = epoch, self._plan(epoch)
         return self._last_plan[1]
 
-    def batches(self, epoch: int, first: int = 0) -> Iterator[Pairs]:
+    def batches(self, epoch: int, first: int = 0) -> Iterator[BatchT]:
         """An epoch's batches from number `first` on."""
         planned = self.plan(epoch)
         for batch in range(first, len(planned)):
             seed = np.random.SeedSequence([self.seed, epoch, batch]).generate_state(1)[0]
-            yield self._read(planned.numbers(batch), int(seed))
+            yield self.read(planned.numbers(batch), int(seed))
 
     def count(self, epoch: int) -> int:
         """How many batches an epoch has."""
         return len(self.plan(epoch))
 
     def places(self, numbers: list[int]) -> str:
-        """Where in the corpus these pairs stand, for a message."""
+        """Where in the corpus these texts stand, for a message."""
         lines = sorted(int(self.shards.lines[n]) for n in numbers)
         shown = ", ".join(map(str, lines[:8])) + (f" and {len(lines) - 8} more" if len(lines) > 8 else "")
         return f"lines {shown} of the training text"
@@ -97,12 +103,31 @@ class Loader:
         places = words = 0
         for batch in range(len(planned)):
             numbers = planned.numbers(batch)
-            for lengths in (self.shards.source_lengths[numbers] + 1, self.shards.target_lengths[numbers] + 2):
+            for lengths in (side[numbers] for side in self.lengths):
                 places += len(numbers) * int(lengths.max())
                 words += int(lengths.sum())
         return 1 - words / places if places else 0.0
 
-    def _read(self, numbers: npt.NDArray[np.int64], seed: int) -> Pairs:
+    @abstractmethod
+    def _plan(self, epoch: int) -> Plan: ...
+
+
+class Loader(ShardLoader[Pairs]):
+    """Batches of pairs."""
+
+    def __init__(self, shards: Shards, batch_tokens: int, seed: int) -> None:
+        super().__init__(shards, batch_tokens, seed)
+        self._sampler: tuple[Tokenizer, float] | None = None
+
+    @property
+    def lengths(self) -> list[npt.NDArray[Any]]:
+        return [self.shards.source_lengths + 1, self.shards.target_lengths + 2]
+
+    def sample_subwords(self, tokenizer: Tokenizer, amount: float) -> None:
+        """From now on cut each sentence anew each time it is read."""
+        self._sampler = (tokenizer, amount)
+
+    def read(self, numbers: npt.NDArray[np.int64], seed: int) -> Pairs:
         if self._sampler is not None:
             tokenizer, amount = self._sampler
             texts = [self.shards.text(int(n)) for n in numbers]
@@ -110,3 +135,7 @@ class Loader:
             return make_pairs(ids[0::2], ids[1::2], numbers.tolist())
         pairs = [self.shards.ids(int(n)) for n in numbers]
         return make_pairs([source for source, _ in pairs], [target for _, target in pairs], numbers.tolist())
+
+    def _plan(self, epoch: int) -> Plan:
+        lengths = self.shards.source_lengths, self.shards.target_lengths
+        return plan(*lengths, self.batch_tokens, self.seed, epoch)

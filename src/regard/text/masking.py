@@ -5,8 +5,8 @@ the hidden words: each epoch hides other words, and a run that is taken up again
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from regard.errors import ConfigError, DataError
+from regard.text.batch import Rows as Batch
 from regard.text.loader import Plan, plan
 from regard.text.sentences import Marks, Rows, find_sentences, marks_of, paired_rows, single_rows, word_starts
 from regard.text.tokenizer import BEGIN, END, MASK, PAD, Tokenizer
@@ -73,11 +74,12 @@ def _whole_words(ids: Ids, candidates: Ids, marks: Marks, wanted: int, random: n
 
 
 @dataclass(frozen=True)
-class Masked:
-    """A batch: rows of BEGIN text END, or BEGIN text END text END, with some words hidden."""
+class Masked(Batch):
+    """A batch: rows of BEGIN text END, or BEGIN text END text END, with some words hidden.
 
-    ids_BT: Tensor
-    lengths_B: Tensor
+    `numbers` tell where in the corpus each row begins, in tokens.
+    """
+
     segments_BT: Tensor
     """1 for the second text and its END, else 0."""
     guessed_N: Tensor
@@ -86,28 +88,11 @@ class Masked:
     """What stood there."""
     follows_B: Tensor
     """1 if the second text follows the first, else 0; 1 everywhere if rows have one text."""
-    numbers: list[int]
-    """Where in the corpus each row begins, in tokens, so that a message can name it."""
 
     @property
     def tokens(self) -> int:
         """Words to guess."""
         return len(self.words_N)
-
-    @property
-    def places(self) -> int:
-        """Places that are read, padding counted."""
-        return self.ids_BT.numel()
-
-    @property
-    def padding(self) -> int:
-        """Places that hold no word."""
-        return self.places - int(self.lengths_B.sum())
-
-    def to(self, device: torch.device) -> Self:
-        """The same batch on another device."""
-        names = ("ids_BT", "lengths_B", "segments_BT", "guessed_N", "words_N", "follows_B")
-        return replace(self, **{name: getattr(self, name).to(device) for name in names})
 
 
 class MaskedLoader:
@@ -191,11 +176,11 @@ class MaskedLoader:
         return Masked(
             torch.from_numpy(ids_BT),
             torch.from_numpy(lengths),
-            torch.from_numpy(segments_BT),
-            torch.from_numpy(np.concatenate(places)),
-            torch.from_numpy(np.concatenate(words)),
-            torch.from_numpy(rows.follows_R[numbers]),
             rows.first_R2[numbers, 0].tolist(),
+            segments_BT=torch.from_numpy(segments_BT),
+            guessed_N=torch.from_numpy(np.concatenate(places)),
+            words_N=torch.from_numpy(np.concatenate(words)),
+            follows_B=torch.from_numpy(rows.follows_R[numbers]),
         )
 
     def _row(self, rows: Rows, number: int) -> tuple[Ids, int]:

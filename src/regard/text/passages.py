@@ -1,8 +1,7 @@
 """Batches of passages, cut from running text."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Self
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +9,7 @@ import torch
 from torch import Tensor
 
 from regard.errors import DataError
+from regard.text.batch import Movable
 from regard.text.stream import Stream
 from regard.text.tokenizer import BEGIN, PAD
 
@@ -18,7 +18,7 @@ OPENED = 8
 
 
 @dataclass(frozen=True)
-class Passages:
+class Passages(Movable):
     """A batch: pieces of running text, each word but the first of which is to be predicted."""
 
     ids_BT: Tensor
@@ -41,10 +41,6 @@ class Passages:
     def padding(self) -> int:
         """Places that hold no word."""
         return self.places - self.tokens
-
-    def to(self, device: torch.device) -> Self:
-        """The same batch on another device."""
-        return replace(self, ids_BT=self.ids_BT.to(device))
 
 
 class PassageLoader:

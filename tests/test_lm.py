@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
+from one_row import VOCABULARY, logits, nothing, step_by_step, text
 from regard.config import DecodeConfig, LmConfig
 from regard.decode.beam import beam_search
 from regard.errors import DataError
@@ -23,7 +24,6 @@ from regard.layers.transformer import Past
 from regard.models.interface import Source
 from regard.models.lm import Lm
 
-VOCABULARY = 20
 SORTS = Path(__file__).parents[2] / "shared" / "data" / "gpt-nano-sort"
 exact = {"atol": 1e-5, "rtol": 1e-5}
 close = {"atol": 1e-5, "rtol": 1e-4}
@@ -37,26 +37,6 @@ def model(request: pytest.FixtureRequest) -> Lm:
 def small(**settings: Any) -> Lm:
     sizes = {"width": 16, "heads": 2, "depth": 2, "inner": 24, "dropout": 0.0, "longest": 32, "span": 3}
     return Lm(LmConfig(**{**sizes, **settings}), VOCABULARY).eval()
-
-
-def nothing(rows: int) -> Source:
-    return Source(torch.zeros(rows, 0, dtype=torch.long), torch.zeros(rows, dtype=torch.long))
-
-
-def text(rows: int, length: int) -> Tensor:
-    return torch.randint(4, VOCABULARY, (rows, length))
-
-
-def logits(model: Lm, source: Source, target_BT: Tensor) -> Tensor:
-    return model.words(model(source, target_BT).hidden_BTW)
-
-
-def step_by_step(model: Lm, source: Source, target_BT: Tensor) -> Tensor:
-    state, found = model.start(source), []
-    for last_B in target_BT.unbind(1):
-        logits_BV, state = model.step(last_B, state)
-        found.append(logits_BV)
-    return torch.stack(found, 1)
 
 
 # Against independent truths
@@ -186,30 +166,6 @@ def test_it_computes_the_equations() -> None:
 
 
 # Source and target in one row
-
-
-def test_a_source_is_the_beginning_of_the_text(model: Lm) -> None:
-    row = text(3, 9)
-    whole = logits(model, nothing(3), row)
-    for split in (1, 4, 8):
-        source = Source(row[:, :split], torch.full((3,), split))
-        assert_close(logits(model, source, row[:, split:]), whole[:, split:], **close)
-        assert_close(step_by_step(model, source, row[:, split:]), whole[:, split:], **close)
-
-
-def test_with_nothing_to_read_it_writes_from_the_first_word(model: Lm) -> None:
-    row = text(3, 6)
-    assert_close(step_by_step(model, nothing(3), row), logits(model, nothing(3), row), **close)
-
-
-def test_rows_of_all_lengths_are_read_as_if_alone(model: Lm) -> None:
-    lengths, target = [5, 0, 3, 1], text(4, 6)
-    read = Source(text(4, 7), torch.tensor(lengths))  # what stands after a row's length is no word of it
-    whole, stepped = logits(model, read, target), step_by_step(model, read, target)
-    for row, length in enumerate(lengths):
-        alone = logits(model, nothing(1), torch.cat([read.ids_BS[row, :length], target[row]])[None])[0, length:]
-        assert_close(whole[row], alone, **close)
-        assert_close(stepped[row], alone, **close)
 
 
 def test_rows_that_fit_alone_fit_together() -> None:

@@ -8,12 +8,13 @@ import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
+from one_row import VOCABULARY, logits, nothing, step_by_step, text
 from regard.config import GruConfig, LstmConfig, RecurrentConfig, RnnConfig
 from regard.layers.fast import smoothed_cross_entropy
 from regard.models.interface import Source
 from regard.models.recurrent import RecurrentLm
 
-WIDTH, VOCABULARY = 16, 20
+WIDTH = 16
 CONFIGS: dict[str, type[RecurrentConfig]] = {"rnn": RnnConfig, "lstm": LstmConfig, "gru": GruConfig}
 THEIRS: dict[str, type[nn.RNNBase]] = {"rnn": nn.RNN, "lstm": nn.LSTM, "gru": nn.GRU}
 close = {"atol": 1e-5, "rtol": 1e-4}
@@ -31,26 +32,6 @@ def model(cell: str) -> RecurrentLm:
 
 def small(cell: str, **settings: Any) -> RecurrentLm:
     return RecurrentLm(CONFIGS[cell](**{"width": WIDTH, "depth": 2, "dropout": 0.0, **settings}), VOCABULARY)
-
-
-def nothing(rows: int) -> Source:
-    return Source(torch.zeros(rows, 0, dtype=torch.long), torch.zeros(rows, dtype=torch.long))
-
-
-def text(rows: int, length: int) -> Tensor:
-    return torch.randint(4, VOCABULARY, (rows, length))
-
-
-def logits(model: RecurrentLm, source: Source, target_BT: Tensor) -> Tensor:
-    return model.words(model(source, target_BT).hidden_BTW)
-
-
-def step_by_step(model: RecurrentLm, source: Source, target_BT: Tensor) -> Tensor:
-    state, found = model.start(source), []
-    for last_B in target_BT.unbind(1):
-        logits_BV, state = model.step(last_B, state)
-        found.append(logits_BV)
-    return torch.stack(found, 1)
 
 
 def loss_of(model: RecurrentLm, row_BT: Tensor) -> Tensor:
@@ -154,33 +135,6 @@ def test_what_is_carried_is_float32_whatever_the_products_are_in(cell: str, mode
         2 if cell == "lstm" else 1
     )
     model(nothing(3), text(3, 4), carried=carried)
-
-
-# Source and target in one row
-
-
-def test_a_source_is_the_beginning_of_the_text(model: RecurrentLm) -> None:
-    row = text(3, 9)
-    whole = logits(model, nothing(3), row)
-    for split in (1, 4, 8):
-        source = Source(row[:, :split], torch.full((3,), split))
-        assert_close(logits(model, source, row[:, split:]), whole[:, split:], **close)
-        assert_close(step_by_step(model, source, row[:, split:]), whole[:, split:], **close)
-
-
-def test_with_nothing_to_read_it_writes_from_the_first_word(model: RecurrentLm) -> None:
-    row = text(3, 6)
-    assert_close(step_by_step(model, nothing(3), row), logits(model, nothing(3), row), **close)
-
-
-def test_rows_of_all_lengths_are_read_as_if_alone(model: RecurrentLm) -> None:
-    lengths, target = [5, 0, 3, 1], text(4, 6)
-    read = Source(text(4, 7), torch.tensor(lengths))  # what stands after a row's length is no word of it
-    whole, stepped = logits(model, read, target), step_by_step(model, read, target)
-    for row, length in enumerate(lengths):
-        alone = logits(model, nothing(1), torch.cat([read.ids_BS[row, :length], target[row]])[None])[0, length:]
-        assert_close(whole[row], alone, **close)
-        assert_close(stepped[row], alone, **close)
 
 
 # How it begins and learns

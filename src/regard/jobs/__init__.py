@@ -12,6 +12,7 @@ from regard.jobs.masking import Masking
 from regard.jobs.pairs import Pairs
 from regard.jobs.text import Text
 from regard.models import MODELS
+from regard.models.bert import Bert
 from regard.models.interface import LanguageModel
 from regard.text.corpus import TABLES, open_corpus
 from regard.text.documents import BUILTIN as BUILTIN_TEXTS
@@ -45,19 +46,21 @@ def open_job(
 def kind_of(data: Sequence[str], config: Config) -> str:
     """Whether these names stand for "pairs" or running "text", for this model."""
     name, kind = model_name(config.model), config.text.kind
-    must = isinstance(config.model, ClassifierConfig) or not (
-        isinstance(config.model, BertConfig) or issubclass(MODELS[type(config.model)], LanguageModel)
-    )
-    if must and (kind == "text" or any(part in BUILTIN_TEXTS for part in data)):
-        raise DataError(f"{name} learns from pairs, not from running text. Use --model lm, lstm, gru or rnn for that.")
-    if isinstance(config.model, BertConfig) and not must:
+    family = MODELS[type(config.model)]
+    if family is Bert:
         if kind == "pairs":
             raise DataError(
                 f"{name} learns from running text. Set text.kind=text, or use --model classifier for labels."
             )
         return "text"
-    if must or kind != "auto":
-        return "pairs" if must else kind
+    if not issubclass(family, LanguageModel):
+        if kind == "text" or any(part in BUILTIN_TEXTS for part in data):
+            raise DataError(
+                f"{name} learns from pairs, not from running text. Use --model lm, lstm, gru or rnn for that."
+            )
+        return "pairs"
+    if kind != "auto":
+        return kind
     if any(part in BUILTIN_TEXTS for part in data):
         return "text"
     built_in = any(part.startswith("builtin:") for part in data)

@@ -50,6 +50,13 @@ class Learned(nn.Module):
         return self.table.weight[first:last]
 
 
+def absolute(kind: str, width: int, longest: int) -> Sinusoidal | Learned | None:
+    """The positions that are added to embeddings, by the name of the setting; none if they are relative."""
+    if kind == "sinusoidal":
+        return Sinusoidal(width)
+    return Learned(width, longest) if kind == "learned" else None
+
+
 def vectors(positions: Sinusoidal | Learned, first: int | Tensor, length: int) -> Tensor:
     """Vectors of positions first, first + 1, ..., `length` of them; for a tensor first_B, each row's own: (B, length, W)."""
     if isinstance(first, int):

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from regard.config import LmConfig
 from regard.layers.blocks import Embedding, xavier
 from regard.layers.joined import join, targets_of
-from regard.layers.positions import Learned, Sinusoidal
+from regard.layers.positions import absolute
 from regard.layers.transformer import BlockShape, EncoderBlock, Past
 from regard.models.interface import LanguageModel, Output, Source, State
 
@@ -42,7 +42,8 @@ class Lm(LanguageModel):
         self.norm = nn.LayerNorm(config.width) if config.norm == "before" else nn.Identity()
         self.words = nn.Linear(config.width, vocabulary, bias=False)
         xavier(self)
-        self.embedding = Embedding(vocabulary, config.width, config.dropout, _positions(config))
+        positions = absolute(config.positions, config.width, config.longest)
+        self.embedding = Embedding(vocabulary, config.width, config.dropout, positions)
         if config.tie:
             self.words.weight = self.embedding.table.weight
 
@@ -116,12 +117,6 @@ def _end(joined_BJ: Tensor) -> int:
     Columns after it hold no word; they would cost time, and learned positions may not reach so far.
     """
     return int((joined_BJ != PADDING).any(0).nonzero()[-1]) + 1
-
-
-def _positions(config: LmConfig) -> Sinusoidal | Learned | None:
-    if config.positions == "sinusoidal":
-        return Sinusoidal(config.width)
-    return Learned(config.width, config.longest) if config.positions == "learned" else None
 
 
 def _shape(config: LmConfig) -> BlockShape:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from regard.config import TransformerConfig
 from regard.layers import masks
 from regard.layers.blocks import Embedding, xavier
-from regard.layers.positions import Learned, Sinusoidal
+from regard.layers.positions import absolute
 from regard.layers.transformer import BlockShape, DecoderBlock, EncoderBlock, Memory, Past
 from regard.models.interface import Output, Source, State, Writer
 
@@ -136,11 +136,7 @@ class TransformerState:
 
 
 def _embedding(config: TransformerConfig, vocabulary: int) -> Embedding:
-    positions: Sinusoidal | Learned | None = None
-    if config.positions == "sinusoidal":
-        positions = Sinusoidal(config.width)
-    elif config.positions == "learned":
-        positions = Learned(config.width, config.longest)
+    positions = absolute(config.positions, config.width, config.longest)
     return Embedding(vocabulary, config.width, config.dropout, positions)
 
 

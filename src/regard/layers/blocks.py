@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from regard.layers import watch
 from regard.layers.fast import Dropout
 from regard.layers.positions import Learned, Sinusoidal, vectors
 
@@ -32,9 +33,10 @@ class Embedding(nn.Module):
 
     def forward(self, ids_BT: Tensor, first: int | Tensor = 0) -> Tensor:
         """Vectors of words that stand at positions first, first + 1, ...; a tensor gives each row its own first."""
-        x_BTW: Tensor = self.table(ids_BT) * self.scale
-        if self.positions is not None:
-            x_BTW = x_BTW + vectors(self.positions, first, ids_BT.shape[1])
+        word_BTW: Tensor = self.table(ids_BT) * self.scale
+        place_BTW = vectors(self.positions, first, ids_BT.shape[1]) if self.positions is not None else None
+        x_BTW = word_BTW if place_BTW is None else word_BTW + place_BTW
+        watch.tell(watch.Embedded(word_BTW, place_BTW, x_BTW))
         dropped: Tensor = self.dropout(x_BTW)
         return dropped
 
@@ -70,7 +72,9 @@ class Residual(nn.Module):
     def leave(self, x: Tensor, y: Tensor) -> Tensor:
         """Join the sub-layer's answer y with what came in."""
         joined = self.dropout.add(x, y)
-        return joined if self.norm_first else self.norm(joined)
+        joined = joined if self.norm_first else self.norm(joined)
+        watch.tell(watch.Joined(self, x, y, joined))
+        return joined
 
 
 def xavier(module: nn.Module) -> None:

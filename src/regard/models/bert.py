@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.config import BertConfig, ClassifierConfig
-from regard.layers import masks
+from regard.layers import masks, watch
 from regard.layers.blocks import ACTIVATIONS
 from regard.layers.fast import Dropout
 from regard.layers.positions import Learned
@@ -121,8 +121,10 @@ class Embedding(nn.Module):
 
     def forward(self, ids_BT: Tensor, segments_BT: Tensor | None) -> Tensor:
         segment = self.segments.weight[0] if segments_BT is None else self.segments(segments_BT)
-        x_BTW = self.words(ids_BT) + self.positions(0, ids_BT.shape[1]) + segment
-        return cast(Tensor, self.dropout(self.norm(x_BTW)))
+        word_BTW, place = self.words(ids_BT), self.positions(0, ids_BT.shape[1])
+        x_BTW = self.norm(word_BTW + place + segment)
+        watch.tell(watch.Embedded(word_BTW, place + segment, x_BTW))
+        return cast(Tensor, self.dropout(x_BTW))
 
 
 class Guesser(nn.Module):

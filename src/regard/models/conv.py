@@ -20,7 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.config import ConvConfig
-from regard.layers import masks
+from regard.layers import masks, watch
 from regard.layers.attention import attend
 from regard.layers.fast import Dropout
 from regard.layers.positions import Learned
@@ -176,10 +176,10 @@ class DecoderLayer(nn.Module):
         """
         query_BTW = self.query(h_BTW) + embedded_BTW
         may_look = memory.real_BS[:, None, None, :] if memory.real_BS is not None else None
-        context_BHTW, weights_BHTS = attend(
-            query_BTW[:, None], memory.key_BSW[:, None], memory.value_BSW[:, None], may_look, scale=1.0
-        )
-        return context_BHTW[:, 0], weights_BHTS
+        asked = query_BTW[:, None], memory.key_BSW[:, None], memory.value_BSW[:, None]
+        context_BHTW, weights_BHTS = attend(*asked, may_look, scale=1.0)
+        watch.tell(watch.Look(self, *asked, weights_BHTS, context_BHTW, may_look=may_look))
+        return watch.heard(self, context_BHTW)[:, 0], weights_BHTS
 
 
 class GatedConvolution(nn.Module):
@@ -220,7 +220,9 @@ class Embedding(nn.Module):
 
     def forward(self, ids_BT: Tensor, first: int = 0) -> Tensor:
         """Vectors of words that stand at positions first, first + 1, ..."""
-        embedded_BTW: Tensor = self.table(ids_BT) + self.positions(first, first + ids_BT.shape[1])
+        word_BTW, place_TW = self.table(ids_BT), self.positions(first, first + ids_BT.shape[1])
+        embedded_BTW: Tensor = word_BTW + place_TW
+        watch.tell(watch.Embedded(word_BTW, place_TW, embedded_BTW))
         return cast(Tensor, self.dropout(embedded_BTW))
 
 

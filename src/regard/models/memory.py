@@ -59,7 +59,7 @@ class MemoryCompressed(LanguageModel):
             context, weights = layer.attention.look(query, own, weights=attention)
             x_BJW = layer(x_BJW, context)
             if weights is not None:
-                seen[f"decoder.{number}.self"] = weights
+                seen[f"decoder.{number}.{layer.attention.sees}"] = weights
         return Output(self.norm(targets_of(x_BJW, place_BT)), seen)
 
     def start(self, source: Source, *, attention: bool = False) -> "MemoryState":
@@ -133,6 +133,8 @@ class Block(nn.Module):
 class Full(MultiHead):
     """Each word looks at all words up to itself."""
 
+    sees = "self"
+
     def look(self, query_BHQD: Tensor, own: Past, *, weights: bool) -> tuple[Tensor, Tensor | None]:
         """The context of whole rows, and each word's weights over what it may see, if asked for."""
         return cast("tuple[Tensor, Tensor | None]", self(query_BHQD, *own, causal=True, weights=weights))
@@ -155,6 +157,8 @@ class Full(MultiHead):
 
 class Local(Full):
     """Each word looks at the words of its own block, up to itself (the paper's local attention)."""
+
+    sees = "local"
 
     def __init__(self, width: int, heads: int, block: int) -> None:
         super().__init__(width, heads)
@@ -188,6 +192,8 @@ class Compressed(Full):
 
     Slot 0 is the first word by itself; then word i sees the slots up to (i + 1) // kernel.
     """
+
+    sees = "compressed"
 
     def __init__(self, width: int, heads: int, kernel: int) -> None:
         super().__init__(width, heads)

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.config import BahdanauConfig, LuongConfig, Seq2SeqConfig
-from regard.layers import masks
+from regard.layers import masks, watch
 from regard.layers.blocks import Embedding, xavier
 from regard.layers.fast import Dropout, dropout_mask
 from regard.layers.recurrent import LSTM_GATES, Kind, Layer, keep, read_on, read_to_the_end, remember_long, stacked
@@ -86,7 +86,27 @@ class Recurrent(Writer):
         if state.real_BS is not None:
             scores_BQS = scores_BQS.masked_fill(~state.real_BS[:, None], -math.inf)
         weights_BQS = scores_BQS.softmax(-1)
-        return weights_BQS.to(state.memory_BSW.dtype) @ state.memory_BSW, weights_BQS
+        context_BQW = weights_BQS.to(state.memory_BSW.dtype) @ state.memory_BSW
+        if watch.watched():
+            watch.tell(self._seen(query_BQW, state, weights_BQS, context_BQW))
+        return watch.heard(self.score, context_BQW[:, None])[:, 0], weights_BQS
+
+    def _seen(self, query_BQW: Tensor, state: "RecurrentState", weights_BQS: Tensor, context_BQW: Tensor) -> watch.Look:
+        assert self.score is not None and state.key_BSW is not None and state.memory_BSW is not None
+        fit_W = None
+        if isinstance(self.score, Additive):
+            query_BQW, fit_W = self.score.query(query_BQW), self.score.v.weight[0]
+        may_look = state.real_BS[:, None, None] if state.real_BS is not None else None
+        return watch.Look(
+            self.score,
+            query_BQW[:, None],
+            state.key_BSW[:, None],
+            state.memory_BSW[:, None],
+            weights_BQS[:, None],
+            context_BQW[:, None],
+            may_look=may_look,
+            fit_D=fit_W,
+        )
 
 
 class Seq2Seq(Recurrent):

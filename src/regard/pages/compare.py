@@ -10,7 +10,7 @@ def compare_page(table: dict[str, Any], paths: dict[str, Any] | None) -> str:
     return assemble(
         title=f"Models compared on {table['data']}",
         body="compare.html",
-        styles=["page.css", "compare.css"],
-        scripts=["charts.js", "compare.js"],
+        styles=["page.css", "report.css", "compare.css"],
+        program="compare.js",
         data={"table": table, "paths": paths},
     )

@@ -1,17 +1,7 @@
-"use strict";
 // Charts as plain SVG, drawn at the size at which they are seen, so that their text is never scaled.
+import { add, SVG } from "./dom.js";
 
-const SVG = "http://www.w3.org/2000/svg"; // a name, not an address: nothing is loaded from it
-const DASHES = ["", "7 4", "2 3"];
-
-function add(parent, tag, attributes = {}, text = null) {
-  const svg = parent.namespaceURI === SVG || tag === "svg";
-  const child = svg ? document.createElementNS(SVG, tag) : document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) child.setAttribute(name, value);
-  if (text !== null) child.textContent = text;
-  parent.append(child);
-  return child;
-}
+export const DASHES = ["", "7 4", "2 3"];
 
 // Round numbers that divide a range into about `count` parts.
 function ticks(low, high, count) {
@@ -41,7 +31,9 @@ function short(value) {
   if (size >= 1e4) return `${trim(value / 1e3)}k`;
   if (size >= 1e3) return value.toLocaleString("en");
   if (size === 0 || size >= 0.01) return trim(value);
-  return `10${String(Math.round(Math.log10(size))).replace("-", "⁻").replace(/\d/g, (d) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[d])}`;
+  const [front, power] = value.toExponential(2).split("e");
+  const raised = `10${power.replace("-", "⁻").replace(/\d/g, (d) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[d])}`;
+  return Number(front) === 1 ? raised : `${Number(front)}·${raised}`;
 }
 
 function trim(value) {
@@ -61,7 +53,7 @@ function mark(parent, style, x, y, size = 3.2) {
   else add(parent, "circle", { ...look, cx: x, cy: y, r: size });
 }
 
-function swatch(parent, style) {
+export function swatch(parent, style) {
   const drawn = add(parent, "svg", { width: 22, height: 10, class: style.hue, "aria-hidden": "true" });
   add(drawn, "line", { x1: 0, x2: 22, y1: 5, y2: 5, stroke: "currentColor", "stroke-width": 2, "stroke-dasharray": DASHES[style.number] });
   mark(drawn, style, 11, 5);
@@ -97,15 +89,17 @@ function frame(figure, height, label) {
   return [svg, width];
 }
 
-// Lines with their names at the right end. series: [{name, style, points: [[x, y] ...]}]; a y of null breaks the line.
-function lineChart(figure, { series, x, y, label, height = 340 }) {
+// Lines with their names at the right end. series: [{name, style, points: [[x, y] ...], faint}]; a y of null breaks the line, a
+// faint line has no name. What is returned places more marks in the picture; null if there is none.
+export function lineChart(figure, { series, x, y, label, height = 340 }) {
   const [svg, width] = frame(figure, height, label);
   const shown = series.filter((one) => one.points.some((point) => point[1] !== null));
   if (!shown.length) {
     add(svg, "text", { x: 0, y: 24 }, "Nothing to show.");
-    return;
+    return null;
   }
-  const margin = Math.max(...shown.map((one) => one.name.length)) * 7 + 26;
+  const named = shown.filter((one) => !one.faint);
+  const margin = Math.max(...named.map((one) => one.name.length)) * 7 + 26;
   const box = { left: 46, right: width - margin, top: 22, bottom: height - 42 };
   const values = shown.flatMap((one) => one.points.map((point) => point[1])).filter((value) => value !== null);
   const places = shown.flatMap((one) => one.points.map((point) => point[0]));
@@ -128,11 +122,11 @@ function lineChart(figure, { series, x, y, label, height = 340 }) {
   add(svg, "text", { x: (box.left + box.right) / 2, y: height - 4, "text-anchor": "middle" }, x.label);
   add(svg, "text", { x: 0, y: 10 }, y.label);
 
-  const ends = shown.map((one) => one.points.filter((point) => point[1] !== null).at(-1)).map(([px, py]) => [toX(px), toY(py)]);
+  const ends = named.map((one) => one.points.filter((point) => point[1] !== null).at(-1)).map(([px, py]) => [toX(px), toY(py)]);
   const labels = spread(ends, 15, box);
   const lines = add(svg, "g"), names = add(svg, "g"); // names lie above all lines
   shown.forEach((one, n) => {
-    const group = add(lines, "g", { class: `series ${one.style.hue}`, "data-series": n });
+    const group = add(lines, "g", { class: `series ${one.style.hue}`, "data-series": n, ...(one.faint ? { "stroke-opacity": 0.3 } : {}) });
     let path = "", pen = "M";
     for (const [px, py] of one.points) {
       if (py === null) pen = "M";
@@ -144,12 +138,15 @@ function lineChart(figure, { series, x, y, label, height = 340 }) {
     add(group, "path", { d: path, fill: "none", stroke: "transparent", "stroke-width": 12 });
     add(group, "path", { d: path, fill: "none", stroke: "currentColor", "stroke-width": 2, "stroke-linejoin": "round", "stroke-dasharray": DASHES[one.style.number] });
     if (one.points.length <= 16) for (const [px, py] of one.points) if (py !== null) mark(group, one.style, toX(px), toY(py), 2.6);
-    const name = add(names, "g", { class: `series ${one.style.hue}`, "data-series": n });
+  });
+  named.forEach((one, n) => {
+    const name = add(names, "g", { class: `series ${one.style.hue}`, "data-series": shown.indexOf(one) });
     const leader = `M${ends[n][0] + 4} ${ends[n][1]}L${labels[n].x - 4} ${labels[n].y}`;
     add(name, "path", { d: leader, fill: "none", stroke: "currentColor", "stroke-width": 1, opacity: 0.7 });
     add(name, "text", { class: "name", x: labels[n].x, y: labels[n].y + 4 }, one.name);
   });
   emphasise(svg);
+  return { svg, box, toX, toY };
 }
 
 // Whatever the pointer is on stands out; the rest steps back.
@@ -162,7 +159,7 @@ function emphasise(svg) {
 }
 
 // One row for each value, with its interval. rows: [{name, style, value, low, high}]
-function dotChart(figure, { rows, label, unit }) {
+export function dotChart(figure, { rows, label, unit }) {
   const height = rows.length * 30 + 46;
   const [svg, width] = frame(figure, height, label);
   if (!rows.length) return;
@@ -190,7 +187,7 @@ function dotChart(figure, { rows, label, unit }) {
 }
 
 // The numbers behind a picture, for those who cannot see it and those who want to know.
-function numbers(figure, heads, rows) {
+export function numbers(figure, heads, rows) {
   const open = figure.querySelector("details")?.open;
   figure.querySelector("details")?.remove();
   const details = add(figure, "details");

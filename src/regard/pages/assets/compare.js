@@ -1,4 +1,7 @@
-"use strict";
+// The page of a comparison.
+import { add } from "./dom.js";
+import { DASHES, dotChart, lineChart, numbers, swatch } from "./charts.js";
+
 const { table, paths } = JSON.parse(document.getElementById("data").textContent);
 const METRIC = { bleu: "BLEU", chrf: "chrF2" }[table.metric];
 const FAMILIES = [
@@ -185,7 +188,8 @@ function tell() {
   }
   for (const sentence of table.said) add($("said"), "li", {}, sentence);
   const signature = good[0]?.[table.metric].signature;
-  $("notes").textContent = `${METRIC} of ${test.sentences.toLocaleString("en")} sentences, beam ${table.beam}${signature ? ` (${signature})` : ""}; the interval is over the choice of sentences, not of seeds: each model was trained once. Exact: sentences translated just as the reference. Training speed in target tokens, validations aside; writing speed by greedy search; memory of the training process.`;
+  const signed = signature ? ` (${signature})` : "";
+  $("notes").textContent = `${METRIC} of ${test.sentences.toLocaleString("en")} sentences, beam ${table.beam}${signed}; the interval is over the choice of sentences, not of seeds: each model was trained once. Exact: sentences translated just as the reference. Training speed in target tokens, validations aside; writing speed by greedy search; memory of the training process.`;
   const facts = [
     ["text", `${table.data}, ${table.pairs.toLocaleString("en")} pairs`],
     ["validated on", table.valid],

@@ -53,7 +53,7 @@ def test_kills_change_nothing(tmp_path: Path) -> None:
 
 
 def same_result(whole: Path, other: Path) -> None:
-    files = ["model.safetensors", "tokenizer.model"]
+    files = ["model.safetensors", "tokenizer.model", "probe.jsonl"]
     files += [f"checkpoints/step-00000300/{name}.safetensors" for name in ("weights", "training")]
     for file in files:
         assert (whole / file).read_bytes() == (other / file).read_bytes(), file

@@ -1,11 +1,14 @@
 """The Python side of each command: `regard.train`, `regard.load`, `regard.score`, `regard.check`."""
 
-from collections.abc import Mapping, Sequence
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
-from regard import folder, run
-from regard.config import merge, parse_set, read, read_from, read_recipe
+import torch
+
+from regard import checkpoint, folder, run
+from regard.config import Config, merge, model_name, parse_set, read, read_from, read_recipe
 from regard.decode.author import Author
 from regard.decode.translator import Translator
 from regard.device import pick_device, set_threads
@@ -14,10 +17,11 @@ from regard.evaluate import Report, evaluate
 from regard.inspection import Report as DataReport
 from regard.inspection import check as check_corpus
 from regard.models.bert import Bert, Classifier
-from regard.models.interface import LanguageModel, Writer
+from regard.models.interface import LanguageModel, Model, Writer
 from regard.reading.classify import Labeller
 from regard.reading.fill import Filler
 from regard.run import Outcome
+from regard.see.trace import Facts
 from regard.text.corpus import open_corpus
 from regard.text.pair import Pair
 from regard.training.loop import Display
@@ -25,12 +29,42 @@ from regard.training.loop import Display
 Data = str | Path | Sequence[str | Path]
 T = TypeVar("T")
 
-# What comes out of training, by job: the object that uses it, and what to say to who asks it for something else.
-USES: dict[str, tuple[type[Any], str]] = {
-    "pairs": (Translator, 'to write one text for another. Use: regard translate {} "your text"'),
-    "text": (Author, 'to go on with a text. Use: regard write {} "your beginning"'),
-    "masking": (Filler, 'to guess hidden words. Use: regard fill {} "Text with a <mask> in it."'),
-    "labelling": (Labeller, 'to label texts. Use: regard classify {} "your text"'),
+
+class Use(NamedTuple):
+    """What comes out of training."""
+
+    kind: type[Any]
+    """The object that uses the model."""
+    make: Callable[[folder.Loaded, torch.device, Facts], Any]
+    learned: str
+    """What to say to who asks it for something else."""
+
+
+def _translator(loaded: folder.Loaded, device: torch.device, facts: Facts) -> Translator:
+    return Translator(cast(Writer, loaded.model), loaded.tokenizer, loaded.config.decode, device, facts)
+
+
+def _author(loaded: folder.Loaded, device: torch.device, facts: Facts) -> Author:
+    model, tokenizer, config, _ = loaded
+    window = config.text.longest
+    return Author(cast(LanguageModel, model), tokenizer, config.decode, device, window=window, facts=facts)
+
+
+def _filler(loaded: folder.Loaded, device: torch.device, facts: Facts) -> Filler:
+    guesses = "words" in loaded.about.get("heads", ["words"])
+    return Filler(cast(Bert, loaded.model), loaded.tokenizer, device, guesses=guesses, facts=facts)
+
+
+def _labeller(loaded: folder.Loaded, device: torch.device, facts: Facts) -> Labeller:
+    return Labeller(cast(Classifier, loaded.model), loaded.tokenizer, loaded.about["labels"], device, facts=facts)
+
+
+# By the name of the job, which the model folder keeps.
+USES = {
+    "pairs": Use(Translator, _translator, 'to write one text for another. Use: regard translate {} "your text"'),
+    "text": Use(Author, _author, 'to go on with a text. Use: regard write {} "your beginning"'),
+    "masking": Use(Filler, _filler, 'to guess hidden words. Use: regard fill {} "Text with a <mask> in it."'),
+    "labelling": Use(Labeller, _labeller, 'to label texts. Use: regard classify {} "your text"'),
 }
 
 
@@ -69,24 +103,38 @@ def load(path: str | Path, *, device: str = "auto", threads: int = 0) -> Any:
     A Translator (pairs), an Author (running text), a Filler (hidden words) or a Labeller (labels).
     """
     set_threads(threads)
-    model, tokenizer, config, about = folder.load_model(Path(path))
-    chosen = pick_device(device)
+    loaded = folder.load_model(Path(path))
+    facts = _facts(Path(path), loaded.model, loaded.config)
+    return use_of(Path(path), loaded.about).make(loaded, pick_device(device), facts)
+
+
+def load_step(path: str | Path, step: int, *, device: str = "auto", threads: int = 0) -> Any:
+    """The same as it was after so many steps of training, if that checkpoint is kept."""
+    checkpoints = Path(path) / folder.CHECKPOINTS
+    kept = checkpoint.steps(checkpoints)
+    if step not in kept:
+        there = f"There are: {', '.join(map(str, kept))}." if kept else "There are none."
+        raise FolderError(f"{path} has no checkpoint of step {step}. {there} See train.keep.")
+    loaded = load(path, device=device, threads=threads)
+    weights = checkpoint.folder_of(checkpoints, step) / checkpoint.WEIGHTS
+    folder.load_weights(loaded.model, checkpoint.load_tensors(weights), weights)
+    loaded.facts = loaded.facts._replace(folder=f"{loaded.facts.folder}, step {step:,}")
+    return loaded
+
+
+def use_of(path: Path, about: dict[str, Any]) -> Use:
+    """What the model in a folder is good for, from what is written about it."""
     job = about.get("job", "pairs")
-    if job == "text":
-        return Author(cast(LanguageModel, model), tokenizer, config.decode, chosen, window=config.text.longest)
-    if job == "labelling":
-        return Labeller(cast(Classifier, model), tokenizer, about["labels"], chosen)
-    if job == "masking":
-        return Filler(cast(Bert, model), tokenizer, chosen, guesses="words" in about.get("heads", ["words"]))
-    return Translator(cast(Writer, model), tokenizer, config.decode, chosen)
+    if job not in USES:
+        raise FolderError(f"{path} learned {job!r}, which this version of Regard does not know. Use a newer one.")
+    return USES[job]
 
 
 def load_as(kind: type[T], path: str | Path, *, device: str = "auto", threads: int = 0) -> T:
     """The same, or an error if the model in the folder cannot do what is asked."""
-    about = folder.load_config(Path(path))[1]
-    learned = about.get("job", "pairs")
-    if not issubclass(USES[learned][0], kind):
-        raise FolderError(f"The model in {path} learned {USES[learned][1].format(path)}")
+    use = use_of(Path(path), folder.load_config(Path(path))[1])
+    if not issubclass(use.kind, kind):
+        raise FolderError(f"The model in {path} learned {use.learned.format(path)}")
     loaded = load(path, device=device, threads=threads)
     assert isinstance(loaded, kind)
     return loaded
@@ -106,6 +154,18 @@ def check(data: Data, *, columns: str = "") -> DataReport:
 def read_pairs(data: Data, columns: str = "") -> list[Pair]:
     """All pairs of a corpus, in memory."""
     return [pair for _, pair in open_corpus(_names(data), columns=columns).pairs()]
+
+
+def _facts(path: Path, model: Model, config: Config) -> Facts:
+    """What pictures of the model say of it."""
+    settings = dataclasses.asdict(config.model)
+    shown = [
+        f"{name.replace('_', ' ')} {settings[name]}"
+        for name in ("depth", "decoder_depth", "heads", "width")
+        if settings.get(name)
+    ]
+    parameters = sum(parameter.numel() for parameter in folder.weights_of(model).values())
+    return Facts(model_name(config.model), parameters, path.name, tuple(shown))
 
 
 def _names(data: Data) -> list[str]:

@@ -5,6 +5,7 @@ RegardError            every message a user can cause; the command line prints i
 ├── DataError          text that cannot be read or used
 ├── FolderError        a model folder or checkpoint that is missing, damaged or does not fit
 ├── BusyError          another process is training in this folder
+├── TraceError         what was to be seen is not there, or cannot be right
 ├── TrainingError      training cannot go on: a loss that is not a number
 └── StorageError       the disk is full or will not be written
 
@@ -40,6 +41,12 @@ class BusyError(RegardError):
     """Another process is training in this folder."""
 
     code = 75
+
+
+class TraceError(RegardError):
+    """What was to be seen is not there, or cannot be right."""
+
+    code = 65
 
 
 class TrainingError(RegardError):

@@ -14,6 +14,7 @@ from regard.device import keep_memory, pick_device, pick_precision, set_threads
 from regard.errors import ConfigError, FolderError
 from regard.jobs import AnyJob, open_job
 from regard.models.interface import Model
+from regard.see import probe
 from regard.text.tokenizer import load_tokenizer
 from regard.training.learner import Learner
 from regard.training.log import Log
@@ -22,7 +23,7 @@ from regard.training.loop import SCORES, Display, Loop, TrainState, Validation
 # What may change between two runs of the same command without asking: how long, how often, where.
 FREE = {
     "train.steps", "train.max_minutes", "train.patience", "train.keep", "train.samples", "train.checkpoint_minutes",
-    "train.device", "train.threads",
+    "train.device", "train.threads", "train.probe",
 }  # fmt: skip
 
 
@@ -109,10 +110,10 @@ def _train(
         f"{device.type}, {str(precision).removeprefix('torch.')}, {threads} threads; "
         f"{loader.count(0):,} batches an epoch, {loader.padding_share(0):.1%} padding"
     )
-    validator = job.validator(learner)
-    with Log(to / folder.LOG, state.log_bytes) as log:
+    validator, watch = job.validator(learner), probe.recorder(job.watch(learner))
+    with Log(to / folder.LOG, state.log_bytes) as log, Log(to / probe.FILE, state.seen_bytes) as seen:
         loop = Loop(
-            learner, loader, config.train, config.model.width, to / folder.CHECKPOINTS, log, display, validator,
+            learner, loader, config.train, config.model.width, to / folder.CHECKPOINTS, log, seen, display, validator, watch,
             keep_best=lambda learner: folder.save_weights(to, learner.best_weights()), stop=stop, state=state,
         )  # fmt: skip
         reason = loop.run()

@@ -1,15 +1,21 @@
 """`regard demo`."""
 
 import argparse
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from regard.cli.settings import Subparsers, add_command
+
+if TYPE_CHECKING:
+    from regard.show import Exhibit
 
 EXAMPLES = """  regard demo
   regard demo --to runs/other --seed 2
 
 Trains English -> French on a built-in grammar in about three minutes on two cores, then translates the
-lecture's sentences: what "it" means, and which "bank", is decided by the end of the sentence.
+lecture's sentences: what "it" means, and which "bank", is decided by the end of the sentence. Ends with a page
+that shows which head of the model decides it.
 Needs no data and no network. Run again, it goes on where it stopped."""
 
 
@@ -19,7 +25,7 @@ def add_parser(commands: Subparsers) -> None:
     parser.add_argument(
         "--to", type=Path, default=Path("runs/demo"), metavar="DIR", help="model folder (default runs/demo)"
     )
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="another seed, another model")
+    parser.add_argument("--seed", type=int, default=3, metavar="N", help="another seed, another model")
     parser.add_argument("--threads", type=int, default=0, metavar="N", help="processor threads")
     parser.set_defaults(run=run)
 
@@ -41,7 +47,25 @@ def run(options: argparse.Namespace) -> int:
         print(f"  {pair.source}\n  {written}   {'✓' if written == pair.target else '✗ expected: ' + pair.target}\n")
     print(
         f"{result.exact_match:.1f}% of {result.sentences:,} held-out ambiguous sentences are translated exactly right "
-        f"(guessing what decides: 50%).\n\nYour turn:\n"
-        f'  regard translate {options.to} "The elephant didn\'t cross the bridge because it was too narrow."'
+        f'(guessing what decides: 50%).\n\nWhat does "it" mean?'
+    )
+    for line in decided(result.exhibit):
+        print(f"  {line}")
+    print(
+        f"  Look at it in a browser: {result.page}\n"
+        f"  How it came to look there, step by step: regard see {options.to}\n\nYour turn:\n"
+        f'  regard translate {options.to} "The elephant didn\'t cross the bridge because it was too narrow."\n'
+        f'  regard see {options.to} "The elephant didn\'t cross the bridge because it was too narrow."'
     )
     return 0
+
+
+def decided(exhibit: "Exhibit") -> Iterator[str]:
+    """Where this model settles it, and what becomes of its words without the head that does."""
+    assert exhibit.move is not None, "the demo has two words to choose between"
+    yield exhibit.move.sentence().replace("*", "")
+    for off, one in zip(exhibit.knockouts, exhibit.without(exhibit.move), strict=True):
+        if off and one:
+            instead = f", and it writes {one.instead}" if one.instead != off.word else ""
+            chances = f"from {off.probability:.2f} to {one.probability:.2f}"
+            yield f"Without this head, the probability of {off.word} goes {chances}{instead}."

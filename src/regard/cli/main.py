@@ -5,15 +5,31 @@ import os
 import sys
 from collections.abc import Sequence
 
-from regard.cli import check, classify, compare, demo, embed, fill, import_, models, score, train, translate, write
+from regard.cli import (
+    check,
+    classify,
+    compare,
+    demo,
+    embed,
+    explain,
+    fill,
+    import_,
+    models,
+    score,
+    see,
+    train,
+    translate,
+    write,
+)
 from regard.errors import RegardError
 
-COMMANDS = (demo, train, translate, write, fill, classify, embed, score, compare, check, models, import_)
+COMMANDS = (demo, train, translate, write, fill, classify, embed, see, explain, score, compare, check, models, import_)
 
 EPILOG = """examples:
   regard demo                                        train and translate in three minutes, no data needed
   regard train my.en my.fr --to runs/mine            learn to translate your own sentence pairs
   regard translate runs/mine "A sentence."           translate one sentence
+  regard see runs/mine "A sentence."                 where every word looks: a page for your browser
   regard score runs/mine test.en test.fr             BLEU, chrF and TER with confidence intervals
   regard train book.txt --model lm --to runs/book    learn to write like a book
   regard write runs/book "It was"                    go on with a text

@@ -69,6 +69,10 @@ class TrainConfig:
     metric: Literal["loss", "bleu", "chrf", "accuracy"] = setting("loss", "what the best checkpoint is best at")
     validate_sentences: int = setting(200, "validation sentences translated for BLEU and chrF")
     samples: int = setting(2, "translations shown at each validation")
+    probe: str = setting(
+        "",
+        "text whose attention is kept at each validation; of pairs, SOURCE ||| TARGET; empty = one of those validated on",
+    )
     patience: int = setting(10, "validations without a better one before training ends; 0 = never")
     checkpoint_steps: int = setting(1000, "updates between checkpoints")
     checkpoint_minutes: float = setting(10.0, "minutes between checkpoints, if that is sooner; 0 = by steps alone")

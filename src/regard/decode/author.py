@@ -9,7 +9,10 @@ from regard.config import DecodeConfig, read
 from regard.decode.beam import beam_search
 from regard.decode.sample import greedy, sample
 from regard.decode.translator import evaluating
+from regard.errors import DataError
 from regard.models.interface import LanguageModel, Source
+from regard.see.trace import Facts, Trace
+from regard.see.tracing import Watched, trace_text
 from regard.text.tokenizer import Tokenizer
 
 _DEFAULTS = DecodeConfig()
@@ -32,11 +35,14 @@ class Author:
         device: torch.device | str = "cpu",
         *,
         window: int = 0,
+        facts: Facts | None = None,
     ) -> None:
+        """`facts` are what pictures of the model say of it."""
         self.device = torch.device(device)
         self.model = model.to(self.device)
         self.tokenizer = tokenizer
         self.config = config
+        self.facts = facts or Facts(type(model).__name__)
         limits = [limit for limit in (window, model.longest) if limit]
         # What is remembered of a text by a recurrent model has no length.
         self.window = 0 if model.carries or not limits else min(limits)
@@ -56,6 +62,24 @@ class Author:
             # The prompt stays as it was typed, whatever the tokenizer made of it.
             texts.append(prompt + whole.removeprefix(begun) if whole.startswith(begun) else whole)
         return texts
+
+    def attention(self, text: str) -> Trace:
+        """Where the model looks as it reads the text, from its beginning or at most from a window's length before its end.
+
+        The result shows itself in a notebook, and has `svg()`, `text()`, `csv()` and `save("page.html")`.
+        """
+        return self.watched(text).trace
+
+    def watched(self, text: str) -> Watched:
+        """The same, with the modules that did it."""
+        (ids,) = self.tokenizer.encode([text])
+        if not ids:
+            raise DataError("There is nothing to look at in an empty text. Give a sentence.")
+        if self.window and len(ids) >= self.window:
+            ids = ids[-(self.window - 1) :]
+            text = self.tokenizer.decode(ids)
+        with evaluating(self.model):
+            return trace_text(self.model, self.tokenizer, self.facts, ids, text)
 
     def _continue(self, ids: list[int], room: int, config: DecodeConfig) -> list[list[int]]:
         """What is written after these ids, page by page: `n_best` texts of at most `room` tokens."""

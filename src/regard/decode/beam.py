@@ -19,6 +19,7 @@ from regard.config import DecodeConfig
 from regard.decode.rules import Hypothesis, Rules, length_penalty, log_probabilities
 from regard.errors import ConfigError
 from regard.models.interface import Source, Writer
+from regard.see.beam import Candidate, Fate, Record, Step
 from regard.text.tokenizer import BEGIN, END
 
 # A source position nobody looked at would cost infinitely much, and all hypotheses would be equally bad.
@@ -27,12 +28,16 @@ _LEAST_COVERAGE = 1e-6
 
 @torch.inference_mode()
 def beam_search(
-    model: Writer, source: Source, config: DecodeConfig, prefixes: Sequence[Sequence[int]] = ()
+    model: Writer,
+    source: Source,
+    config: DecodeConfig,
+    prefixes: Sequence[Sequence[int]] = (),
+    record: Record | None = None,
 ) -> list[list[Hypothesis]]:
     """The `n_best` best hypotheses of each sentence, best first (fewer, where no more can be written).
 
     A sentence is done when nothing live can still beat its `n_best`-th finished hypothesis, or when as many have
-    finished as the beam is wide; so a beam of 1 is greedy.
+    finished as the beam is wide; so a beam of 1 is greedy. Whoever wants to see the search gives a `record`.
     """
     rules = Rules(config, source, prefixes, model)
     finished = _Finished(source, config)
@@ -48,7 +53,9 @@ def beam_search(
         # The shortest text a live hypothesis can become: begin, which is not counted, makes room for the next word.
         best_N, shortest = chosen.total_NC[:, 0], live.written_RT.shape[1] + 1
         going_N = finished.bar_B[live.sentence_N] < _highest(best_N, shortest, rules.limit_B[live.sentence_N], config)
-        live, row_R = _advance(live, chosen, going_N)
+        before, (live, row_R) = live, _advance(live, chosen, going_N)
+        if record:
+            record(_fates(before, candidates, live, finished))
         if len(row_R):
             state = state.reorder(row_R)
     return finished.best()
@@ -134,6 +141,27 @@ def _advance(live: _Live, chosen: _Candidates, going_N: Tensor) -> tuple[_Live, 
     return _Live(live.sentence_N[going_N], total_NK[:, :K], written_RT, live.coverage_RS[row_R]), row_R
 
 
+def _fates(before: _Live, candidates: _Candidates, after: _Live, finished: "_Finished") -> Step:
+    """What became of each candidate of this step. What is live when a sentence is done goes no further: it is dropped."""
+    K = after.total_NK.shape[1]
+    kept = set(zip(after.sentence_N.repeat_interleave(K).tolist(), _texts(after), strict=True))
+    texts = _texts(before)
+    step: Step = {sentence: [] for sentence in before.sentence_N.tolist()}
+    for sentence, *columns in zip(step, *(part.tolist() for part in candidates), strict=True):
+        scores = finished.scores(sentence)
+        for total, row, word in zip(*columns, strict=True):
+            ids, score = (*texts[row], word), scores.get(texts[row]) if word == END else None
+            going = word != END and (sentence, ids) in kept
+            fate: Fate = "finished" if score is not None else "kept" if going else "dropped"
+            if total > -math.inf:
+                step[sentence].append(Candidate(ids, total, fate, score))
+    return step
+
+
+def _texts(live: _Live) -> list[tuple[int, ...]]:
+    return [tuple(words) for words in live.written_RT[:, 1:].tolist()]
+
+
 class _Finished:
     """Hypotheses that have ended, by sentence, and what a live one must beat."""
 
@@ -170,6 +198,10 @@ class _Finished:
         if len(found) >= self._config.beam:
             return math.inf
         return found[self._config.n_best - 1].score if len(found) >= self._config.n_best else -math.inf
+
+    def scores(self, sentence: int) -> dict[tuple[int, ...], float]:
+        """By its words, the score of each of a sentence's finished hypotheses."""
+        return {tuple(hypothesis.ids): hypothesis.score for hypothesis in self._hypotheses[sentence]}
 
     def best(self) -> list[list[Hypothesis]]:
         """The `n_best` of each sentence."""

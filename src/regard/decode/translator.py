@@ -16,6 +16,10 @@ from regard.decode.beam import beam_search
 from regard.decode.sample import greedy, sample
 from regard.errors import ConfigError, DataError
 from regard.models.interface import Source, Writer
+from regard.see.beam import Step, Tree, grow
+from regard.see.knockout import Knockouts, knockouts, of_writer
+from regard.see.trace import Facts, Trace
+from regard.see.tracing import Watched, trace_pair
 from regard.text.tokenizer import BEGIN, END, PAD, Tokenizer
 
 Progress = Callable[[int, int], None]
@@ -46,11 +50,14 @@ class Translator:
         tokenizer: Tokenizer,
         config: DecodeConfig = _DEFAULTS,
         device: torch.device | str = "cpu",
+        facts: Facts | None = None,
     ) -> None:
+        """`facts` are what pictures of the model say of it."""
         self.device = torch.device(device)
         self.model = model.to(self.device)
         self.tokenizer = tokenizer
         self.config = config
+        self.facts = facts or Facts(type(model).__name__)
 
     @overload
     def translate(self, texts: str, *, prefix: str = "", **settings: Any) -> str: ...
@@ -107,6 +114,49 @@ class Translator:
             for n, total in zip(batch, scored, strict=True):
                 totals[n] = total
         return [(total, len(ids) - 1) for total, ids in zip(totals, writes, strict=True)]
+
+    def attention(self, source: str, target: str | None = None, **settings: Any) -> Trace:
+        """Where the model looks as it reads the source and writes the target, or else its own translation.
+
+        The result shows itself in a notebook, and has `svg()`, `text()`, `csv()` and `save("page.html")`.
+        """
+        return self.watched(source, target, **settings).trace
+
+    def watched(self, source: str, target: str | None = None, **settings: Any) -> Watched:
+        """The same, with the modules that did it."""
+        if not source.strip():
+            raise DataError("There is nothing to look at in an empty text. Give a sentence.")
+        written = self.translate(source, **settings) if target is None else target
+        read, write = self._encode([source, written])
+        with evaluating(self.model), _naming(source):
+            return trace_pair(self.model, self.tokenizer, self.facts, read, write, source)
+
+    def knockouts(
+        self, source: str, target: str | None = None, *, word: str | int | None = None, **settings: Any
+    ) -> Knockouts:
+        """What becomes of one word of the target, and of the translation, as each head is switched off in turn.
+
+        The word is given by its spelling or its token's number; by default it is the one that needs the heads most.
+        """
+        written = self.translate(source, **settings) if target is None else target
+        watched = self.watched(source, written)
+        read, write = self._encode([source, written])
+        reads = self._source([[*read, END]])
+        with evaluating(self.model):
+            row = watched.trace.rows["predicted"]
+            asked = of_writer(self.model, self.tokenizer, row, reads, [BEGIN, *write], [*write, END])
+            return knockouts(watched, asked, word, lambda: self.translate(source, **settings))
+
+    def search_tree(self, source: str, *, prefix: str = "", **settings: Any) -> Tree:
+        """What beam search looked at on its way to the translation, and how it chose."""
+        if not source.strip():
+            raise DataError("There is nothing to search for in an empty text. Give a sentence.")
+        config = self._with(settings)
+        read, forced = self._encode([source, prefix])
+        steps: list[Step] = []
+        with evaluating(self.model), _naming(source):
+            beam_search(self.model, self._source([[*read, END]]), config, [forced], record=steps.append)
+        return grow(steps, self.tokenizer, config)
 
     def _with(self, settings: dict[str, Any]) -> DecodeConfig:
         return read({"decode": {**dataclasses.asdict(self.config), **settings}}).decode if settings else self.config

@@ -14,6 +14,7 @@ import torch
 from regard.config import Config
 from regard.errors import ConfigError
 from regard.models.interface import Model
+from regard.see.probe import Look
 from regard.text.batch import Batch, Batches
 from regard.text.prepare import Learn, Progress
 from regard.text.tokenizer import Tokenizer, learn_tokenizer
@@ -114,6 +115,10 @@ class Job(ABC, Generic[TextT, ReadyT]):
     @abstractmethod
     def validator(self, learner: Learner) -> Callable[[Model], Validation]:
         """How good a model is."""
+
+    @abstractmethod
+    def watch(self, learner: Learner) -> Look:
+        """Where a model looks in one text, `train.probe` or one of those to validate on: always the same."""
 
 
 def room_for(model: Model, tokens: int, longest: int) -> Model:

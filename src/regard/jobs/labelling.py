@@ -12,6 +12,8 @@ from regard.models import build
 from regard.models.bert import Classifier
 from regard.models.interface import Model
 from regard.reading.classify import Labeller
+from regard.reading.reader import TextReader
+from regard.see import probe
 from regard.text.corpus import Corpus
 from regard.text.labelled import Labelled, LabelledLoader, PreparedLabels, prepare_labels
 from regard.text.prepare import Progress
@@ -70,3 +72,10 @@ class Labelling(Job[Corpus, PreparedLabels]):
             return Validation(mean_loss(model, learner, batches), {"accuracy": right}, samples[: train.samples])
 
         return validate
+
+    def watch(self, learner: Learner) -> probe.Look:
+        valid = self.prepared.valid
+        text = probe.own_text(self.tokenizer, self.config.train.probe) or probe.beginning(
+            self.tokenizer, valid.text(probe.fitting(valid.source_lengths)).source
+        )
+        return lambda model: TextReader(cast(Classifier, model), self.tokenizer, learner.device).attention(text)

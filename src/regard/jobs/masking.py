@@ -13,6 +13,8 @@ from regard.jobs.interface import Job, room_for
 from regard.models import build
 from regard.models.bert import Bert
 from regard.models.interface import Model
+from regard.reading.reader import TextReader
+from regard.see import probe
 from regard.text.documents import Documents
 from regard.text.masking import Masked, MaskedLoader
 from regard.text.prepare import Learn, PreparedText, Progress, prepare_text
@@ -97,6 +99,12 @@ class Masking(Job[Documents, PreparedText]):
             return Validation(loss / words, scores, self._samples(bert, batches[0].to(learner.device)))
 
         return validate
+
+    def watch(self, learner: Learner) -> probe.Look:
+        text = probe.own_text(self.tokenizer, self.config.train.probe) or probe.passage(
+            self.tokenizer, self.prepared.valid.ids
+        )
+        return lambda model: TextReader(cast(Bert, model), self.tokenizer, learner.device).attention(text)
 
     def _samples(self, model: Bert, batch: Masked) -> list[Sample]:
         """Some rows: the text with its gaps, the guesses, and what stood there."""

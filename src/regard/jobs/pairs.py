@@ -11,6 +11,8 @@ from regard.decode.translator import Translator
 from regard.jobs.interface import Job, mean_loss, room_for
 from regard.models import build
 from regard.models.interface import LanguageModel, Model, Writer
+from regard.see import probe
+from regard.see.trace import Trace
 from regard.text.corpus import Corpus
 from regard.text.loader import Loader
 from regard.text.prepare import Prepared, Progress, prepare
@@ -67,3 +69,24 @@ class Pairs(Job[Corpus, Prepared]):
             return Validation(loss, {"bleu": bleu, "chrf": chrf}, samples[: train.samples])
 
         return validate
+
+    def watch(self, learner: Learner) -> probe.Look:
+        source, target = self._probe()
+        quick = replace(self.config.decode, beam=1, n_best=1, sample=False)
+
+        def look(model: Model) -> Trace:
+            assert isinstance(model, Writer), "pairs are for models that write"
+            translator = Translator(model, self.tokenizer, quick, learner.device)
+            # A text of the user's own may come without a translation: then it is the model's, as far as it can be shown.
+            written = target or probe.beginning(self.tokenizer, translator.translate(source))
+            return translator.attention(source, written)
+
+        return look
+
+    def _probe(self) -> tuple[str, str]:
+        if self.config.train.probe:
+            source, _, target = (part.strip() for part in self.config.train.probe.partition("|||"))
+            return probe.own_text(self.tokenizer, source), probe.own_text(self.tokenizer, target)
+        valid = self.prepared.valid
+        pair = valid.text(probe.fitting(valid.source_lengths, valid.target_lengths))
+        return probe.beginning(self.tokenizer, pair.source), probe.beginning(self.tokenizer, pair.target)

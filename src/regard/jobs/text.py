@@ -9,6 +9,8 @@ from regard.decode.author import Author
 from regard.jobs.interface import Job, mean_loss, room_for
 from regard.models import build
 from regard.models.interface import LanguageModel, Model
+from regard.see import probe
+from regard.see.trace import Trace
 from regard.text.documents import Documents
 from regard.text.passages import PassageLoader
 from regard.text.prepare import PreparedText, Progress, prepare_text
@@ -69,6 +71,17 @@ class Text(Job[Documents, PreparedText]):
             return Validation(loss, {"bits_per_byte": loss * tokens / math.log(2) / stream.bytes}, samples)
 
         return validate
+
+    def watch(self, learner: Learner) -> probe.Look:
+        text = probe.own_text(self.tokenizer, self.config.train.probe) or probe.passage(
+            self.tokenizer, self.prepared.valid.ids
+        )
+
+        def look(model: Model) -> Trace:
+            assert isinstance(model, LanguageModel), "running text is for models of language"
+            return Author(model, self.tokenizer, device=learner.device, window=self.config.text.longest).attention(text)
+
+        return look
 
     def _prompts(self, stream: Stream, count: int) -> list[str]:
         """The beginnings of some passages, spread over the text to validate on."""

@@ -7,6 +7,8 @@ import torch
 
 from regard.models.bert import Classifier
 from regard.reading.reader import Progress, Read, TextReader
+from regard.see.knockout import Knockouts, knockouts, of_labeller
+from regard.see.trace import Facts
 from regard.text.tokenizer import Tokenizer
 
 
@@ -32,9 +34,10 @@ class Labeller(TextReader):
         device: torch.device | str = "cpu",
         *,
         batch_tokens: int = 8192,
+        facts: Facts | None = None,
     ) -> None:
         """`labels` in the order in which the model scores them."""
-        super().__init__(model, tokenizer, device, batch_tokens=batch_tokens)
+        super().__init__(model, tokenizer, device, batch_tokens=batch_tokens, facts=facts)
         self.labels = list(labels)
 
     @overload
@@ -57,3 +60,9 @@ class Labeller(TextReader):
 
         self._read(texts, label, progress)
         return found
+
+    def knockouts(self, text: str) -> Knockouts:
+        """How likely the label remains as each head is switched off in turn."""
+        watched = self.watched(text)
+        with torch.inference_mode():
+            return knockouts(watched, of_labeller(self.model, self.labels, self._ids(text)))

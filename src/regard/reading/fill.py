@@ -7,6 +7,9 @@ import torch
 from regard.errors import ConfigError, FolderError
 from regard.models.bert import Bert
 from regard.reading.reader import Progress, Read, TextReader
+from regard.see.knockout import Knockouts, knockouts, of_filler
+from regard.see.trace import Facts
+from regard.see.tracing import Watched
 from regard.text.tokenizer import MASK, MASKED, SPACE, Tokenizer
 
 
@@ -36,9 +39,10 @@ class Filler(TextReader):
         *,
         batch_tokens: int = 8192,
         guesses: bool = True,
+        facts: Facts | None = None,
     ) -> None:
         """`guesses` is False for an imported model whose layer for guessing was left behind by who published it."""
-        super().__init__(model, tokenizer, device, batch_tokens=batch_tokens)
+        super().__init__(model, tokenizer, device, batch_tokens=batch_tokens, facts=facts)
         self.guesses = guesses and tokenizer.mask is not None
 
     @overload
@@ -72,6 +76,15 @@ class Filler(TextReader):
 
         self._read([text.replace("[MASK]", MASKED) for text in texts], guess, progress)
         return found
+
+    def watched(self, text: str) -> Watched:
+        return super().watched(text.replace("[MASK]", MASKED))
+
+    def knockouts(self, text: str, word: str | int | None = None) -> Knockouts:
+        """How likely the guess at a mask remains as each head is switched off in turn; by default at the mask hurt most."""
+        watched, ids_1T = self.watched(text), self._ids(text.replace("[MASK]", MASKED))
+        with torch.inference_mode():
+            return knockouts(watched, of_filler(self.model, self.tokenizer, ids_1T), word)
 
     def _gap(self, ids: list[int], chances: list[float]) -> Gap:
         return [

@@ -9,7 +9,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from regard.errors import DataError
 from regard.models.bert import Bert, Classifier
+from regard.see.trace import Facts, Trace
+from regard.see.tracing import Watched, trace_reading
 from regard.text.batch import pad
 from regard.text.tokenizer import Tokenizer
 
@@ -42,12 +45,33 @@ class TextReader:
         device: torch.device | str = "cpu",
         *,
         batch_tokens: int = 8192,
+        facts: Facts | None = None,
     ) -> None:
-        """`batch_tokens` are read together, padding counted; it changes speed, not results."""
+        """`batch_tokens` are read together, padding counted; it changes speed, not results. `facts` are for pictures."""
         self.device = torch.device(device)
         self.model = model.to(self.device)
         self.tokenizer = tokenizer
         self.batch_tokens = batch_tokens
+        self.facts = facts or Facts(type(model).__name__)
+
+    def attention(self, text: str) -> Trace:
+        """Where the model looks as it reads the text.
+
+        The result shows itself in a notebook, and has `svg()`, `text()`, `csv()` and `save("page.html")`.
+        """
+        return self.watched(text).trace
+
+    def watched(self, text: str) -> Watched:
+        """The same, with the modules that did it."""
+        (ids,) = self._rows([text])
+        if not ids:
+            raise DataError("There is nothing to look at in an empty text. Give a sentence.")
+        training = self.model.training
+        self.model.eval()
+        try:
+            return trace_reading(self.model, self.tokenizer, self.facts, ids, text)
+        finally:
+            self.model.train(training)
 
     def embed(
         self,
@@ -90,6 +114,10 @@ class TextReader:
                     progress(done, len(texts))
         finally:
             self.model.train(training)
+
+    def _ids(self, text: str) -> Tensor:
+        """One text as the model reads it."""
+        return pad(self._rows([text]), begin=True)[0].to(self.device)
 
     def _rows(self, texts: Sequence[str]) -> list[list[int]]:
         rows = self.tokenizer.encode(texts)

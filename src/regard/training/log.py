@@ -2,7 +2,8 @@
 
 Training lines have step, epoch, loss (per target token, smoothed), rate, gradient, tokens (seen so far) and padding;
 validation lines have step and valid_loss, valid_perplexity, valid_bleu, valid_chrf. CLOCK fields may differ between
-two runs that are otherwise the same.
+two runs that are otherwise the same. probe.jsonl is written in the same way, with a line for each validation: step,
+samples, and what the job's probe saw. Nothing in it depends on the clock.
 """
 
 import json
@@ -48,5 +49,7 @@ class Log:
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
-    """All lines of a log."""
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    """All lines of a log; one that is just being written does not count yet."""
+    # Nothing but a line feed ends a line: the texts in it may hold other breaks.
+    *lines, _ = path.read_text(encoding="utf-8", errors="replace").split("\n")
+    return [json.loads(line) for line in lines]

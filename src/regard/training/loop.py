@@ -82,6 +82,7 @@ class TrainState:
     window: dict[str, float] = field(default_factory=dict)
     """Sums since the last line of the log."""
     log_bytes: int = 0
+    seen_bytes: int = 0
 
     def ended(self, config: TrainConfig) -> str | None:
         """Why training is over, if it is."""
@@ -117,8 +118,11 @@ class Loop:
     width: int
     checkpoints: Path
     log: Log
+    seen: Log
     display: Display
     validate: Callable[[Model], Validation]
+    watch: Callable[[Model], dict[str, Any]]
+    """What to keep of a model at each validation, besides the samples."""
     keep_best: Callable[[Learner], None]
     stop: Callable[[], bool] = lambda: False
     state: TrainState = field(default_factory=TrainState)
@@ -152,7 +156,7 @@ class Loop:
         state = self.state
         if state.step == self._saved[0]:
             return
-        state.log_bytes = self.log.sync()
+        state.log_bytes, state.seen_bytes = self.log.sync(), self.seen.sync()
         learner = self.learner
         checkpoint.save(self.checkpoints, state.step, learner.best_weights(), learner.training_tensors(), asdict(state))
         checkpoint.prune(self.checkpoints, self.config.keep, self.config.checkpoint_steps)
@@ -218,7 +222,7 @@ class Loop:
         state, config = self.state, self.config
         before = time.monotonic()
         with self.learner.averaged() as model:
-            validation = self.validate(model)
+            validation, seen = self.validate(model), self.watch(model)
         state.validated_step = state.step
         best = validation.better_than(state.best, config.metric)
         if best:
@@ -245,6 +249,7 @@ class Loop:
             best=best,
             seconds=round(state.seconds, 2),
         )
+        self.seen.write(step=state.step, samples=validation.samples, **seen)
         self.display.validation(state, validation, best=best)
 
     def _checkpoint_due(self) -> bool:

@@ -34,11 +34,12 @@ class Result:
     """The same to look at."""
 
 
-def config(seed: int = 3, threads: int = 0) -> Config:
+def config(seed: int = 1, threads: int = 0) -> Config:
     """Small enough for three minutes on two cores; words, so that every line of attention joins two words.
 
-    Two heads and three layers: with more heads, or fewer layers, it was often two heads that told "it" together, one for
-    each noun. Over five seeds one head turned by 0.81 to 1.00; this seed's tells most plainly when it is switched off.
+    Two heads and three layers, because with more heads or fewer layers it was mostly two heads that told "it" together,
+    one for each noun. Of nine runs (five seeds, one thread or two) one head turned from noun to noun by 0.8 or more in
+    six, and by 0.5 to 0.6 in three.
     """
     return read(
         {

@@ -25,7 +25,7 @@ def add_parser(commands: Subparsers) -> None:
     parser.add_argument(
         "--to", type=Path, default=Path("runs/demo"), metavar="DIR", help="model folder (default runs/demo)"
     )
-    parser.add_argument("--seed", type=int, default=3, metavar="N", help="another seed, another model")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="another seed, another model")
     parser.add_argument("--threads", type=int, default=0, metavar="N", help="processor threads")
     parser.set_defaults(run=run)
 

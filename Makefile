@@ -24,7 +24,7 @@ demo: setup
 	$(BIN)/regard demo
 
 test: setup browser
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
 lint: setup
 	$(BIN)/ruff check src tests

@@ -13,13 +13,14 @@ const LOOKS = { queries: "looks at", keys: "is looked at by" };
 export function makeInspector(app) {
   const place = byId("inspector"), word = el("div"), head = el("div");
   place.append(word, head);
-  let last = null, timer = 0;
+  let last = null, timer = 0, soon = 0;
   return (now) => {
     const state = app.state.get();
     place.hidden = state.view in BARE || state.view === "compare";
     if (last !== now) head.replaceChildren(...aboutHead(app, now));
     last = now;
-    word.replaceChildren(...(state.token === null ? [el("h2", {}, "Point at a word"), quiet("It shows what it looks at, or by whom it is looked at. A click keeps it.")] : chosenWord(app, state, now)));
+    clearTimeout(soon); // the lines are drawn first: for the numbers, the next frame is soon enough
+    soon = setTimeout(() => word.replaceChildren(...(state.token === null ? [el("h2", {}, "Point at a word"), quiet("It shows what it looks at, or by whom it is looked at. A click keeps it.")] : chosenWord(app, state, now))));
     clearTimeout(timer);
     if (state.token !== null) timer = setTimeout(() => app.say(sentenceOf(state, now)), 120);
   };

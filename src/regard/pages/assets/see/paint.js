@@ -2,14 +2,17 @@
 import { headHue } from "./shown.js";
 import { el } from "./ui.js";
 
+const colours = {};
+
+// To look a colour up, the browser computes all styles anew; so it is done once in light and once in dark.
 export function colour(name) {
-  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const page = document.documentElement, key = [name, page.style.colorScheme, matchMedia("(prefers-color-scheme: dark)").matches].join();
+  return (colours[key] ??= getComputedStyle(page).getPropertyValue(name).trim());
 }
 
-// head -> its colour, looked up once.
+// head -> its colour
 export function hues() {
-  const known = {};
-  return (head) => (known[head] ??= colour(headHue(head)));
+  return (head) => colour(headHue(head));
 }
 
 // The canvas emptied, at this size in CSS pixels; what is drawn counts in these too.

@@ -34,12 +34,13 @@ class Result:
     """The same to look at."""
 
 
-def config(seed: int = 1, threads: int = 0) -> Config:
-    """Small enough for three minutes on two cores; words, so that every line of attention joins two words.
+def config(seed: int = 3, threads: int = 1) -> Config:
+    """Small enough for four minutes on one core; words, so that every line of attention joins two words.
 
     Two heads and three layers, because with more heads or fewer layers it was mostly two heads that told "it" together,
     one for each noun. Of eleven runs (six seeds, one thread or two) one head turned from noun to noun by 0.8 or more in
-    seven, and by 0.5 to 0.7 in four.
+    seven, and by 0.5 to 0.7 in four. One thread, because two add up in another order and so train another model: the
+    demo should be the same on two cores and on twenty. Of the seeds, this one's *elle* becomes *il* when that head is off.
     """
     return read(
         {

@@ -26,7 +26,7 @@ from regard.errors import RegardError
 COMMANDS = (demo, train, translate, write, fill, classify, embed, see, explain, score, compare, check, models, import_)
 
 EPILOG = """examples:
-  regard demo                                        train and translate in three minutes, no data needed
+  regard demo                                        train and translate in four minutes, no data needed
   regard train my.en my.fr --to runs/mine            learn to translate your own sentence pairs
   regard translate runs/mine "A sentence."           translate one sentence
   regard see runs/mine "A sentence."                 where every word looks: a page for your browser

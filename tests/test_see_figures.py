@@ -270,7 +270,7 @@ def test_the_table_holds_every_weight() -> None:
 
 def test_the_ending_says_what_is_saved(tmp_path: Path) -> None:
     for name in ("a.svg", "a.csv", "a.txt", "a.html"):
-        TRACE.save(tmp_path / name, "cross", 1, 2)
+        TRACE.save(tmp_path / name, kind="cross", layer=1, head=2)
     assert (tmp_path / "a.svg").read_text() == TRACE.svg("cross", 1, 2)
     assert (tmp_path / "a.csv").read_text() == TRACE.csv()
     assert (tmp_path / "a.txt").read_text() == TRACE.text("cross", 1, 2) + "\n"

@@ -38,7 +38,7 @@ def read_back(line: str, *, dark: bool) -> list[float]:
 @pytest.mark.parametrize("dark", [True, False])
 def test_colours_can_be_read_back_as_weights(dark: bool) -> None:
     weights_QK = show(TRACE, "cross", 1, 2).weights_QK
-    text = heat_map(TRACE, "cross", 1, 2, colours="24bit", width=80, dark=dark)
+    text = heat_map(show(TRACE, "cross", 1, 2), colours="24bit", width=80, dark=dark)
     found = np.array([read_back(line, dark=dark) for line in mapped(text, 5)])
     assert found.shape == weights_QK.shape
     # Half a step of each of three colours; and what is below a hundredth is left blank.
@@ -48,7 +48,7 @@ def test_colours_can_be_read_back_as_weights(dark: bool) -> None:
 
 def test_digits_are_ninths() -> None:
     weights_QK = show(TRACE, "cross", 1, 2).weights_QK
-    text = heat_map(TRACE, "cross", 1, 2, colours="digits", width=80)
+    text = heat_map(show(TRACE, "cross", 1, 2), colours="digits", width=80)
     found = [[int(cell) for cell in line.replace(".", "0").split()] for line in mapped(text, 5)]
     assert found == [[round(9 * w) for w in weights_K] for weights_K in weights_QK.tolist()]
 
@@ -64,7 +64,7 @@ def test_shades_and_greys_darken_or_lighten_with_the_weight() -> None:
 
 def test_each_number_stands_above_its_cells_and_in_the_key() -> None:
     trace = of_words(*(f"w{n}" for n in range(1, 121)))
-    text = heat_map(trace, colours="digits", width=260)
+    text = heat_map(show(trace), colours="digits", width=260)
     lines = text.splitlines()
     numbers = ["".join(line[5 + 2 * n + 1] for line in lines[2:5]).strip() for n in range(120)]
     assert numbers == [str(n) for n in range(1, 121)]
@@ -76,7 +76,7 @@ def test_each_number_stands_above_its_cells_and_in_the_key() -> None:
 @pytest.mark.parametrize("form", ["24bit", "256", "shades", "digits"])
 def test_no_script_breaks_the_columns(form: str) -> None:
     trace = of_words("長椅子", "e\u0301le\u0300ve", "שלום", "नमस्ते", "a\u200db", "word", "\u202eevil", "x" * 40, "한국")
-    text = re.sub(r"\x1b\[[\d;]*m", "", heat_map(trace, colours=form, width=80))
+    text = re.sub(r"\x1b\[[\d;]*m", "", heat_map(show(trace), colours=form, width=80))
     rows = text.split("\n\n")[0].splitlines()[3:]
     assert len(rows) == 9 and {columns(row) for row in rows} == {16 + 1 + 2 * 9}
     assert "\u202e" not in text, "a word must not turn the line round"
@@ -85,26 +85,26 @@ def test_no_script_breaks_the_columns(form: str) -> None:
 
 def test_words_cannot_command_the_terminal() -> None:
     trace = of_words("\x1b[2Jgone", "bell\x07", "\ud800")
-    for text in (compact(trace), heat_map(trace, colours="digits", width=80)):
+    for text in (compact(show(trace)), heat_map(show(trace), colours="digits", width=80)):
         assert not set(text) & {"\x1b", "\x07", "\ud800"} and "�[2Jgone" in text
         text.encode()
 
 
 def test_a_map_that_is_too_wide_becomes_lines_and_says_so() -> None:
     needed = 5 + 1 + 2 * 9
-    wide = heat_map(TRACE, "cross", colours="digits", width=needed)
-    narrow = heat_map(TRACE, "cross", colours="digits", width=needed - 1)
+    wide = heat_map(show(TRACE, "cross"), colours="digits", width=needed)
+    narrow = heat_map(show(TRACE, "cross"), colours="digits", width=needed - 1)
     assert "needs" not in wide
     assert (
         narrow
         == f"The heat map needs {needed} columns, the terminal has {needed - 1}: here are the largest weights.\n"
-        + (compact(TRACE, "cross"))
+        + compact(show(TRACE, "cross"))
     )
 
 
 def test_the_compact_form_names_the_three_largest() -> None:
     shown = show(TRACE, "cross", 1, 2)
-    lines = compact(TRACE, "cross", 1, 2).splitlines()
+    lines = compact(shown).splitlines()
     assert lines[:2] == [
         "transformer, layer 0 → 1 (decoder layer 1 of 1)",
         "attention to the source, head 2, for each word written",
@@ -118,11 +118,11 @@ def test_the_compact_form_names_the_three_largest() -> None:
 
 def test_where_there_is_no_unicode_it_speaks_ascii() -> None:
     for encoding in ("ascii", "latin-1", "cp437"):
-        text = compact(TRACE, "encoder", encoding=encoding)
+        text = compact(show(TRACE, "encoder"), encoding)
         text.encode(encoding)
         assert "Bank" in text and "<-" in text
-    heat_map(TRACE, "encoder", colours="digits", width=99, encoding="ascii").encode("ascii")
-    assert "->" in compact(TRACE, encoding="ascii")
+    heat_map(show(TRACE, "encoder"), colours="digits", width=99, encoding="ascii").encode("ascii")
+    assert "->" in compact(show(TRACE), "ascii")
 
 
 class Stream(io.StringIO):

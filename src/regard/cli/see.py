@@ -115,35 +115,32 @@ def another(options: argparse.Namespace) -> Any:
 
 def terminal(options: argparse.Namespace, model: Any) -> int:
     """A heat map for each text, or the largest weights in words."""
+    from regard.see.combine import show
     from regard.see.terminal import best_colours, compact, heat_map, is_dark
 
     width, encoding = shutil.get_terminal_size((100, 24)).columns, sys.stdout.encoding or "ascii"
-    chosen = {"pieces": options.pieces, "encoding": encoding}
+    colours, dark = best_colours(sys.stdout, os.environ), is_dark(os.environ)
     for text in options.texts:
         trace = looked_at(options, model, text)
         if not trace.maps:
             print(repr(trace))
-        elif options.list:
-            print(compact(trace, options.kind, options.layer, options.head, **chosen))
+            continue
+        shown = show(trace, options.kind, options.layer, options.head, pieces=options.pieces)
+        if options.list:
+            print(compact(shown, encoding))
         else:
-            colours = best_colours(sys.stdout, os.environ)
-            dark = is_dark(os.environ)
-            print(
-                heat_map(
-                    trace, options.kind, options.layer, options.head, colours=colours, width=width, dark=dark, **chosen
-                )
-            )
+            print(heat_map(shown, colours=colours, width=width, dark=dark, encoding=encoding))
     return 0
 
 
 def picture(options: argparse.Namespace, model: Any) -> int:
     """A file that is no page, by its ending."""
-    from regard.see.files import save
-
     if len(options.texts) > 1:
         raise ConfigError(f"{options.to} can show one text only, and {len(options.texts)} were given.")
     trace = looked_at(options, model, options.texts[0])
-    save(trace, options.to, options.kind, options.layer, options.head, options.word, pieces=options.pieces)
+    chosen = {"kind": options.kind, "layer": options.layer, "head": options.head, "pieces": options.pieces}
+    # Only a picture can show one word alone.
+    trace.save(options.to, **chosen, **({"word": options.word} if options.word else {}))
     print(options.to)
     return 0
 

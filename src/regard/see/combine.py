@@ -29,8 +29,9 @@ class Label(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """What is to be drawn."""
+    """What is to be drawn, chosen by `show`."""
 
+    trace: Trace
     map: Map
     row: str
     """The name of the row whose words stand for the queries."""
@@ -71,7 +72,7 @@ def show(
         weights_QK = merge(chosen.weights_HQK.mean(0) if number is None else chosen.weights_HQK[number], queries, keys)
     name = f"head {number + 1}" if number is not None else f"{head or 'mean'} of all heads"
     name = "rollout" if head == "rollout" else name
-    return Shown(chosen, row, name, number, queries, keys, weights_QK)
+    return Shown(trace, chosen, row, name, number, queries, keys, weights_QK)
 
 
 def _head(chosen: Map, head: int | str | None) -> int | None:

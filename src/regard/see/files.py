@@ -1,6 +1,7 @@
 """A trace as a file, by the ending of its name, and as what a notebook shows."""
 
 from pathlib import Path
+from typing import Any
 
 from regard.errors import TraceError
 from regard.pages.see import notebook_frame
@@ -12,17 +13,8 @@ ENDINGS = (".html", ".svg", ".csv", ".txt")
 _HIGHEST, _AROUND, _ROW = 900, 420, 28  # pixels of a frame in a notebook: at most, without words, and for each word
 
 
-def save(
-    trace: Trace,
-    path: Path,
-    kind: str | None = None,
-    layer: int | None = None,
-    head: int | str | None = None,
-    word: str = "",
-    *,
-    pieces: bool = False,
-) -> None:
-    """Write the page, the picture, all weights or the text; what is chosen concerns the picture and the text."""
+def save(trace: Trace, path: Path, **chosen: Any) -> None:
+    """Write the page, the picture, all weights or the text; `chosen` is what picture or text shall show."""
     ending = path.suffix.lower()
     if ending == ".png":
         raise TraceError(
@@ -32,9 +24,9 @@ def save(
     if ending not in ENDINGS:
         raise TraceError(f"{path} has no ending that says what to write. End its name in one of: {' '.join(ENDINGS)}")
     if ending == ".svg":
-        content = trace.svg(kind, layer, head, word, pieces=pieces)
+        content = trace.svg(**chosen)
     elif ending == ".txt":
-        content = trace.text(kind, layer, head, pieces=pieces) + "\n"
+        content = trace.text(**chosen) + "\n"
     else:
         content = trace.html() if ending == ".html" else trace.csv()
     write_file(path, content.encode("utf-8", "replace"))

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from html import escape
 
 from regard.errors import TraceError
-from regard.see.combine import Label, Shown, show
+from regard.see.combine import Label, Shown
 from regard.see.geometry import KEYS, QUERIES, ROW, THICKEST, TOP, WIDTH, Line, centre, lines
-from regard.see.trace import KINDS, Trace
+from regard.see.trace import KINDS
 
 FACE = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', Arial, sans-serif"
 SIZE = 15
@@ -39,26 +39,15 @@ COLOURS = {
 THEMES = ("auto", "light", "dark")
 
 
-def heads_figure(
-    trace: Trace,
-    kind: str | None = None,
-    layer: int | None = None,
-    head: int | str | None = None,
-    word: str = "",
-    *,
-    pieces: bool = False,
-    written: bool | None = None,
-    theme: str = "auto",
-) -> str:
+def heads_figure(shown: Shown, word: str = "", theme: str = "auto") -> str:
     """Two columns of words, and lines from each word to those it looks at; with `word`, from this one only.
 
-    The rest chooses what is shown, as `regard.see.combine.show` has it. `theme` is "light", "dark", or "auto": as the reader
-    has set it.
+    `theme` is "light", "dark", or "auto": as the reader has set it.
     """
     if theme not in THEMES:
         raise TraceError(f"There is no theme {theme!r}. Choose one of: {', '.join(THEMES)}.")
-    shown = show(trace, kind, layer, head, pieces=pieces, written=written)
-    chosen = _find(trace, shown, word) if word else None
+    trace = shown.trace
+    chosen = _find(shown, word) if word else None
     drawn = lines(shown.weights_QK, chosen)
     name = f"{KINDS[shown.map.kind]}, {shown.name}"
     title = name if chosen is None else f"{name}, “{shown.queries[chosen].text}”"
@@ -83,9 +72,9 @@ def heads_figure(
     return "\n".join([_opening(height), *body, "</svg>\n"])
 
 
-def _find(trace: Trace, shown: Shown, word: str) -> int:
+def _find(shown: Shown, word: str) -> int:
     """The number of the label that a word is part of."""
-    token = trace.rows[shown.row].find(word)
+    token = shown.trace.rows[shown.row].find(word)
     return next(number for number, label in enumerate(shown.queries) if token in label.tokens)
 
 

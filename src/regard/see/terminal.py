@@ -10,9 +10,9 @@ from typing import TextIO
 
 import numpy as np
 
-from regard.see.combine import Shown, show
+from regard.see.combine import Shown
 from regard.see.geometry import LEAST
-from regard.see.trace import KINDS, Trace, Weights
+from regard.see.trace import KINDS, Weights
 
 FORMS = ("24bit", "256", "shades", "digits")
 """How a cell can show its weight, the finest first."""
@@ -29,25 +29,15 @@ _SPELLED = {"←": "<-", "→": "->", "…": "...", "“": '"', "”": '"', "⏎
 _RESET = "\x1b[0m"
 
 
-def compact(
-    trace: Trace,
-    kind: str | None = None,
-    layer: int | None = None,
-    head: int | str | None = None,
-    *,
-    pieces: bool = False,
-    written: bool | None = None,
-    encoding: str = "utf-8",
-) -> str:
+def compact(shown: Shown, encoding: str = "utf-8") -> str:
     """One line for each word, such as: bench ← Bank .71 einer .12 auf .05
 
-    What is shown is chosen as `regard.see.combine.show` has it; all can be written in `encoding`.
+    All of it can be written in `encoding`.
     """
-    shown = show(trace, kind, layer, head, pieces=pieces, written=written)
     queries = [_printable(label.text, encoding) for label in shown.queries]
     keys = [_printable(label.text, encoding) for label in shown.keys]
     widest = max(map(columns, queries), default=0)
-    lines = _heading(trace, shown, encoding)
+    lines = _heading(shown, encoding)
     for query, weights_K in zip(queries, shown.weights_QK, strict=True):
         order = np.argsort(-weights_K, kind="stable")[:LISTED]
         parts = [f"{keys[k]} {_short(weights_K[k])}" for k in order if weights_K[k] >= LEAST]
@@ -55,32 +45,19 @@ def compact(
     return "\n".join(lines)
 
 
-def heat_map(
-    trace: Trace,
-    kind: str | None = None,
-    layer: int | None = None,
-    head: int | str | None = None,
-    *,
-    colours: str,
-    width: int,
-    dark: bool = True,
-    pieces: bool = False,
-    written: bool | None = None,
-    encoding: str = "utf-8",
-) -> str:
+def heat_map(shown: Shown, *, colours: str, width: int, dark: bool = True, encoding: str = "utf-8") -> str:
     """A row of cells for each word that looks, a cell for each word looked at; these are numbered, with a key below.
 
     `colours` is one of FORMS and `width` the terminal's: a map that does not fit becomes the compact form, and says so.
     """
-    shown = show(trace, kind, layer, head, pieces=pieces, written=written)
     queries = [_printable(label.text, encoding, _NAMES) for label in shown.queries]
     keys = [_printable(label.text, encoding) for label in shown.keys]
     margin = max(map(columns, queries), default=0)
     needed = margin + 1 + 2 * len(keys)
     if needed > width:
-        listed = compact(trace, kind, layer, head, pieces=pieces, written=written, encoding=encoding)
+        listed = compact(shown, encoding)
         return f"The heat map needs {needed} columns, the terminal has {width}: here are the largest weights.\n{listed}"
-    lines = [*_heading(trace, shown, encoding), *_numbers(len(keys), margin)]
+    lines = [*_heading(shown, encoding), *_numbers(len(keys), margin)]
     for query, weights_K in zip(queries, shown.weights_QK, strict=True):
         lines.append(f"{_pad(query, margin)} {cells(weights_K, colours, dark=dark)}")
     lines += ["", *_key(keys, width), _scale(margin, colours, dark=dark)]
@@ -189,9 +166,10 @@ def _short(weight: float) -> str:
     return f"{weight:.2f}".removeprefix("0")
 
 
-def _heading(trace: Trace, shown: Shown, encoding: str) -> list[str]:
+def _heading(shown: Shown, encoding: str) -> list[str]:
     reader = ", for each word written" if shown.row == "predicted" else ""
-    lines = f"{trace.facts.name}, {trace.label(shown.map)}", f"{KINDS[shown.map.kind]}, {shown.name}{reader}"
+    model = f"{shown.trace.facts.name}, {shown.trace.label(shown.map)}"
+    lines = model, f"{KINDS[shown.map.kind]}, {shown.name}{reader}"
     return [_printable(line, encoding) for line in lines]
 
 

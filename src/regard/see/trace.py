@@ -217,9 +217,10 @@ class Trace:
         `pieces` keeps pieces of words apart. `written` names the positions of a translation by the word they write, as is the
         default for attention to the source. `theme` is "light", "dark", or "auto", which is as the reader has set it.
         """
+        from regard.see.combine import show
         from regard.see.svg import heads_figure
 
-        return heads_figure(self, kind, layer, head, word, pieces=pieces, written=written, theme=theme)
+        return heads_figure(show(self, kind, layer, head, pieces=pieces, written=written), word, theme)
 
     def text(
         self,
@@ -231,9 +232,10 @@ class Trace:
         written: bool | None = None,
     ) -> str:
         """The weights for a terminal, in one line a word: bench ← Bank .71 einer .12. What is shown is chosen as in `svg`."""
+        from regard.see.combine import show
         from regard.see.terminal import compact
 
-        return compact(self, kind, layer, head, pieces=pieces, written=written)
+        return compact(show(self, kind, layer, head, pieces=pieces, written=written))
 
     def csv(self) -> str:
         """All weights, one in a line."""
@@ -247,23 +249,14 @@ class Trace:
 
         return page_of([self])
 
-    def save(
-        self,
-        path: str | Path,
-        kind: str | None = None,
-        layer: int | None = None,
-        head: int | str | None = None,
-        word: str = "",
-        *,
-        pieces: bool = False,
-    ) -> None:
+    def save(self, path: str | Path, **chosen: Any) -> None:
         """Write the page (.html), a picture (.svg), all weights (.csv) or the text (.txt), by the name's ending.
 
-        Which layer, head and word, and whether in pieces, concerns picture and text; the page and the table hold them all.
+        `chosen` is what `svg` or `text` shall show (kind, layer, head and so on); the page and the table hold everything.
         """
         from regard.see.files import save
 
-        save(self, Path(path), kind, layer, head, word, pieces=pieces)
+        save(self, Path(path), **chosen)
 
     def __repr__(self) -> str:
         return self.text() if self.maps else f"{self.facts.name} has no attention: there is nothing to draw."

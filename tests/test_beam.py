@@ -8,7 +8,7 @@ import pytest
 
 from regard.config import DecodeConfig
 from regard.decode.beam import beam_search
-from regard.decode.rules import Hypothesis
+from regard.decode.hypothesis import Hypothesis
 from regard.decode.sample import greedy
 from regard.errors import ConfigError
 from regard.text.tokenizer import END

@@ -10,10 +10,10 @@ from torch.testing import assert_close
 
 from conftest import READERS, SMALL, VARIANTS, VOCABULARY, WRITERS, small
 from regard.config import MODEL_CONFIGS, ModelConfig
-from regard.folder import load_weights
 from regard.layers.fast import smoothed_cross_entropy
 from regard.models import MODELS, build
 from regard.models.interface import LanguageModel, Reader, Source, Writer
+from regard.weights import load_weights
 
 CASES = [(name, variant) for name in WRITERS for variant in VARIANTS[name]]
 READING = [(name, variant) for name in READERS for variant in VARIANTS[name]]

@@ -14,10 +14,10 @@ from torch.testing import assert_close
 
 from regard.cli.main import main
 from regard.errors import FolderError
-from regard.folder import load_model
 from regard.interop.huggingface import import_bert
 from regard.reading.reader import TextReader
 from regard.text.tokenizer import BEGIN, END
+from regard.weights import load_model
 
 transformers = pytest.importorskip(
     "transformers", reason="compares with Hugging Face's library: pip install transformers"

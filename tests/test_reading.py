@@ -23,6 +23,7 @@ from regard.reading.fill import Filler
 from regard.reading.reader import TextReader
 from regard.text.batch import pad
 from regard.text.tokenizer import BEGIN, END, MASK, Tokenizer, learn_tokenizer
+from regard.weights import save_weights, weights_of
 
 ANIMALS = {"cat": "meows", "dog": "barks", "cow": "moos", "bird": "sings"}
 TEXTS = [f"The {animal} {sound} at {other}." for animal, sound in ANIMALS.items() for other in ("me", "you", "them")]
@@ -197,7 +198,7 @@ def test_progress_is_told_and_training_goes_on_as_it_was(labeller: Labeller) -> 
 def saved(to: Path, reader: TextReader, config: Config, **about: Any) -> Path:
     to.mkdir()
     folder.save_config(to, config, about)
-    folder.save_weights(to, folder.weights_of(reader.model))
+    save_weights(to, weights_of(reader.model))
     (to / reader.tokenizer.file_name).write_bytes(reader.tokenizer.as_bytes())
     return to
 

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from regard.config import DecodeConfig
-from regard.decode.rules import Rules, length_penalty, log_probabilities
+from regard.decode.hypothesis import length_penalty
+from regard.decode.rules import Rules, log_probabilities
 from regard.errors import TrainingError
 from regard.text.tokenizer import BEGIN, END, PAD, UNKNOWN
 from toys import batch

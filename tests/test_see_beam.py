@@ -10,7 +10,7 @@ import pytest
 import regard
 from regard.config import DecodeConfig
 from regard.decode.beam import beam_search
-from regard.decode.rules import length_penalty
+from regard.decode.hypothesis import length_penalty
 from regard.decode.translator import Translator
 from regard.errors import DataError
 from regard.see.beam import grow

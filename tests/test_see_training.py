@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from conftest import QUICK, SMALL, small, write_digits
-from regard import checkpoint, folder
+from regard import checkpoint
 from regard.config import parse_set, read
 from regard.decode.translator import Translator
 from regard.errors import ConfigError, FolderError, TraceError
@@ -24,6 +24,7 @@ from regard.see.trace import Facts, Trace
 from regard.storage import locked
 from regard.text.tokenizer import BEGIN, END, Listed, learn_tokenizer
 from regard.training.log import read_log
+from regard.weights import load_model, load_weights
 
 
 def run(home: Path, to: str = "model", stop: Callable[[], bool] = lambda: False, **settings: Any) -> Path:
@@ -65,9 +66,9 @@ def test_every_validation_keeps_samples_and_the_same_words(digits: Path) -> None
 @pytest.mark.parametrize("step", [20, 40])
 def test_the_weights_kept_are_those_of_the_model_at_that_step(digits: Path, step: int) -> None:
     line = next(line for line in seen_in(digits) if line["step"] == step)
-    model, tokenizer, config, _ = folder.load_model(digits)
+    model, tokenizer, config, _ = load_model(digits)
     weights = checkpoint.load_tensors(checkpoint.folder_of(digits / "checkpoints", step) / checkpoint.WEIGHTS)
-    folder.load_weights(model, weights, digits)
+    load_weights(model, weights, digits)
     assert isinstance(model, Writer)
     source, target = line["rows"]["source"]["text"], line["rows"]["target"]["text"]
     trace = Translator(model, tokenizer, config.decode).attention(source, target)

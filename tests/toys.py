@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.config import DecodeConfig
-from regard.decode.rules import Hypothesis
+from regard.decode.hypothesis import Hypothesis
 from regard.models.interface import Output, Source, Writer
 from regard.text.tokenizer import BEGIN, END, PAD
 

@@ -7,6 +7,7 @@ from regard import folder
 from regard.config import read
 from regard.models import build
 from regard.text.tokenizer import Listed
+from regard.weights import save_weights, weights_of
 
 JOBS = {"bert": "masking", "classifier": "labelling"}
 NO_ATTENTION = {"rnn", "lstm", "gru", "seq2seq"}
@@ -20,5 +21,5 @@ def made(name: str, to: Path, job: str = "") -> Path:
     to.mkdir(parents=True)
     folder.save_config(to, config, {"job": job or JOBS.get(name, "pairs"), "labels": labels})
     (to / words.file_name).write_bytes(words.as_bytes())
-    folder.save_weights(to, folder.weights_of(build(config.model, words.size, len(labels))))
+    save_weights(to, weights_of(build(config.model, words.size, len(labels))))
     return to

@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from regard.api import load as load
     from regard.api import score as score
     from regard.api import train as train
-    from regard.decode.translator import Translation as Translation
+    from regard.decode.translation import Translation as Translation
     from regard.decode.translator import Translator as Translator
     from regard.errors import RegardError as RegardError
 
 _HOME = {
     "RegardError": "regard.errors",
-    "Translation": "regard.decode.translator",
+    "Translation": "regard.decode.translation",
     "Translator": "regard.decode.translator",
     "check": "regard.api",
     "load": "regard.api",

@@ -25,6 +25,7 @@ from regard.see.trace import Facts
 from regard.text.corpus import open_corpus
 from regard.text.pair import Pair
 from regard.training.loop import Display
+from regard.weights import Loaded, load_model, load_weights, weights_of
 
 Data = str | Path | Sequence[str | Path]
 T = TypeVar("T")
@@ -35,27 +36,27 @@ class Use(NamedTuple):
 
     kind: type[Any]
     """The object that uses the model."""
-    make: Callable[[folder.Loaded, torch.device, Facts], Any]
+    make: Callable[[Loaded, torch.device, Facts], Any]
     learned: str
     """What to say to who asks it for something else."""
 
 
-def _translator(loaded: folder.Loaded, device: torch.device, facts: Facts) -> Translator:
+def _translator(loaded: Loaded, device: torch.device, facts: Facts) -> Translator:
     return Translator(cast(Writer, loaded.model), loaded.tokenizer, loaded.config.decode, device, facts)
 
 
-def _author(loaded: folder.Loaded, device: torch.device, facts: Facts) -> Author:
+def _author(loaded: Loaded, device: torch.device, facts: Facts) -> Author:
     model, tokenizer, config, _ = loaded
     window = config.text.longest
     return Author(cast(LanguageModel, model), tokenizer, config.decode, device, window=window, facts=facts)
 
 
-def _filler(loaded: folder.Loaded, device: torch.device, facts: Facts) -> Filler:
+def _filler(loaded: Loaded, device: torch.device, facts: Facts) -> Filler:
     guesses = "words" in loaded.about.get("heads", ["words"])
     return Filler(cast(Bert, loaded.model), loaded.tokenizer, device, guesses=guesses, facts=facts)
 
 
-def _labeller(loaded: folder.Loaded, device: torch.device, facts: Facts) -> Labeller:
+def _labeller(loaded: Loaded, device: torch.device, facts: Facts) -> Labeller:
     return Labeller(cast(Classifier, loaded.model), loaded.tokenizer, loaded.about["labels"], device, facts=facts)
 
 
@@ -103,7 +104,7 @@ def load(path: str | Path, *, device: str = "auto", threads: int = 0) -> Any:
     A Translator (pairs), an Author (running text), a Filler (hidden words) or a Labeller (labels).
     """
     set_threads(threads)
-    loaded = folder.load_model(Path(path))
+    loaded = load_model(Path(path))
     facts = _facts(Path(path), loaded.model, loaded.config)
     return use_of(Path(path), loaded.about).make(loaded, pick_device(device), facts)
 
@@ -117,7 +118,7 @@ def load_step(path: str | Path, step: int, *, device: str = "auto", threads: int
         raise FolderError(f"{path} has no checkpoint of step {step}. {there} See train.keep.")
     loaded = load(path, device=device, threads=threads)
     weights = checkpoint.folder_of(checkpoints, step) / checkpoint.WEIGHTS
-    folder.load_weights(loaded.model, checkpoint.load_tensors(weights), weights)
+    load_weights(loaded.model, checkpoint.load_tensors(weights), weights)
     loaded.facts = loaded.facts._replace(folder=f"{loaded.facts.folder}, step {step:,}")
     return loaded
 
@@ -164,7 +165,7 @@ def _facts(path: Path, model: Model, config: Config) -> Facts:
         for name in ("depth", "decoder_depth", "heads", "width")
         if settings.get(name)
     ]
-    parameters = sum(parameter.numel() for parameter in folder.weights_of(model).values())
+    parameters = sum(parameter.numel() for parameter in weights_of(model).values())
     return Facts(model_name(config.model), parameters, path.name, tuple(shown))
 
 

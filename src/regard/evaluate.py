@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from regard import metrics as measures
-from regard.decode.translator import Progress, Translator, evaluating
+from regard.decode.translation import Progress
+from regard.decode.translator import Translator, evaluating
 from regard.errors import DataError
 from regard.metrics import TRANSLATION, Score
 from regard.models.interface import Source

@@ -6,19 +6,11 @@ cache/
 
 import json
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import safetensors.torch
-from torch import Tensor
+from typing import Any
 
 from regard import storage
-from regard.checkpoint import load_tensors
 from regard.config import Config, as_table, read
 from regard.errors import ConfigError, FolderError
-from regard.models import build
-from regard.models.bert import Classifier
-from regard.models.interface import Model
-from regard.text.tokenizer import Tokenizer, load_tokenizer
 
 CONFIG, MODEL, LOG, CARD, CHECKPOINTS, CACHE, LOCK = (
     "config.json", "model.safetensors", "log.jsonl", "README.md", "checkpoints", "cache", ".lock",
@@ -52,61 +44,10 @@ def load_config(folder: Path) -> tuple[Config, dict[str, Any]]:
         raise FolderError(f"{path} cannot be used: {error} Restore it from a copy.") from None
 
 
-def save_weights(folder: Path, weights: dict[str, Tensor]) -> None:
-    """Write the weights that translation uses, replacing earlier ones only once the new ones are safe."""
-    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
-    storage.write_file(folder / MODEL, safetensors.torch.save(plain))
-
-
-class Loaded(NamedTuple):
-    """What a model folder holds."""
-
-    model: Model
-    tokenizer: Tokenizer
-    config: Config
-    about: dict[str, Any]
-
-
-def load_model(folder: Path) -> Loaded:
-    """A trained model, its tokenizer, its settings and what else is known about it."""
-    config, about = load_config(folder)
-    tokenizer = load_tokenizer(folder, config.text)
+def weights_file(folder: Path) -> Path:
+    """The weights that translation uses; an error if there are none yet."""
     if not (folder / MODEL).exists():
         raise FolderError(
             f"{folder} has no {MODEL} yet: training has not validated once. Let it run on, or look at {LOG}."
         )
-    model = build(config.model, tokenizer.size, len(about.get("labels", ())))
-    load_weights(model, load_tensors(folder / MODEL), folder / MODEL)
-    return Loaded(model.eval(), tokenizer, config, about)
-
-
-def weights_of(model: Model) -> dict[str, Tensor]:
-    """Every parameter once, under its first name, though the model may share it three ways."""
-    return dict(model.named_parameters())
-
-
-def start_from(model: Model, folder: Path) -> None:
-    """Give a new model the weights of an earlier one; what only the new one has, such as a layer for labels, stays."""
-    path = folder / MODEL
-    given, own = load_tensors(path), weights_of(model)
-    if not isinstance(model, Classifier) or "labels.weight" in given:
-        load_weights(model, given, path)
-        return
-    new = {name: tensor for name, tensor in own.items() if not name.startswith("body.")}
-    load_weights(model, {**new, **{name: given[name] for name in given if name.startswith("body.")}}, path)
-
-
-def load_weights(model: Model, weights: dict[str, Tensor], path: Path) -> None:
-    """Copy weights into a model, refusing any that do not fit."""
-    own = weights_of(model)
-    for name in sorted(set(own) | set(weights)):
-        if name not in weights or name not in own:
-            raise FolderError(
-                f"{path} does not fit its {CONFIG}: {name} is in only one of them. Copy the folder again."
-            )
-        if own[name].shape != weights[name].shape:
-            expected, found = tuple(own[name].shape), tuple(weights[name].shape)
-            raise FolderError(
-                f"{path} does not fit its {CONFIG}: {name} is {found}, not {expected}. Copy the folder again."
-            )
-        own[name].data.copy_(weights[name])
+    return folder / MODEL

@@ -19,6 +19,7 @@ from regard.text.tokenizer import load_tokenizer
 from regard.training.learner import Learner
 from regard.training.log import Log
 from regard.training.loop import SCORES, Display, Loop, TrainState, Validation
+from regard.weights import load_weights, save_weights, start_from
 
 # What may change between two runs of the same command without asking: how long, how often, where.
 FREE = {
@@ -97,7 +98,7 @@ def _train(
     torch.manual_seed(config.train.seed)
     model = job.build()
     if start and not checkpoint.steps(to / folder.CHECKPOINTS):
-        folder.start_from(model, start)  # before there is a learner, whose moving average begins with these weights
+        start_from(model, start)  # before there is a learner, whose moving average begins with these weights
     learner = Learner(model, config.train, device, precision, job.objective)
     state = _resume(to, learner, "finished" in about, display)
     if "finished" in about and (reason := state.ended(config.train)):
@@ -114,7 +115,7 @@ def _train(
     with Log(to / folder.LOG, state.log_bytes) as log, Log(to / probe.FILE, state.seen_bytes) as seen:
         loop = Loop(
             learner, loader, config.train, config.model.width, to / folder.CHECKPOINTS, log, seen, display, validator, watch,
-            keep_best=lambda learner: folder.save_weights(to, learner.best_weights()), stop=stop, state=state,
+            keep_best=lambda learner: save_weights(to, learner.best_weights()), stop=stop, state=state,
         )  # fmt: skip
         reason = loop.run()
         if reason is None:
@@ -209,14 +210,14 @@ def _choose_weights(to: Path, loop: Loop, validator: Callable[[Model], Validatio
     config, log, model = loop.config, loop.log, loop.learner.model
     metric = config.metric
     best = checkpoint.load_tensors(to / folder.MODEL)
-    folder.load_weights(model, best, to / folder.MODEL)
+    load_weights(model, best, to / folder.MODEL)
     single = validator(model)
     regular = [step for step in checkpoint.steps(loop.checkpoints) if step % config.checkpoint_steps == 0]
     chosen = regular[-config.average :]
     if len(chosen) < 2:
         return single
     mean: dict[str, Tensor] = checkpoint.average(loop.checkpoints, chosen)
-    folder.load_weights(model, mean, loop.checkpoints)
+    load_weights(model, mean, loop.checkpoints)
     averaged = validator(model)
     better = averaged.better_than(single.value(metric), metric)
     scores = {f"valid_{name}": round(score, 4) for name, score in averaged.scores.items()}
@@ -229,5 +230,5 @@ def _choose_weights(to: Path, loop: Loop, validator: Callable[[Model], Validatio
     )
     if not better:
         return single
-    folder.save_weights(to, mean)
+    save_weights(to, mean)
     return averaged

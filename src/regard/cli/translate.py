@@ -13,7 +13,7 @@ from regard.cli.settings import Subparsers, add_command, add_decode_options, dec
 from regard.errors import ConfigError
 
 if TYPE_CHECKING:
-    from regard.decode.translator import Translation
+    from regard.decode.translation import Translation
 
 EXAMPLES = """  regard translate runs/mine "A sentence."
   regard translate runs/mine --input book.en --output book.fr

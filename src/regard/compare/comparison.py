@@ -24,6 +24,7 @@ from regard.metrics import scorer
 from regard.models import build
 from regard.models.interface import Model, Writer
 from regard.pages.compare import compare_page
+from regard.weights import load_model
 
 TABLE, CSV, PAGE, PATH = "table.json", "table.csv", "compare.html", "path.json"
 WAIT_SECONDS = 0.1
@@ -95,7 +96,7 @@ def _path(ground: Ground, contender: Contender) -> dict[str, Any]:
     torch.manual_seed(seed)
     models: dict[str, Model | None] = {"initial": build(contender.config.model, vocabulary), "trained": None}
     if (ground.folder_of(contender) / folder.MODEL).exists():
-        models["trained"] = folder.load_model(ground.folder_of(contender)).model
+        models["trained"] = load_model(ground.folder_of(contender)).model
     found = {
         name: fading(model, vocabulary, seed).as_table() if isinstance(model, Writer) else None
         for name, model in models.items()

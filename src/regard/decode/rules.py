@@ -1,42 +1,19 @@
-"""The rules of writing: which words may come next, and how a finished text is scored. Shared by every search.
+"""The rules of writing: which words may come next. Shared by every search.
 
 Shape letters, besides those of the models: R rows of a search (sentences x beams, or x samples) · P prefix positions.
 """
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from regard.config import DecodeConfig
+from regard.decode.hypothesis import most_tokens
 from regard.errors import TrainingError
 from regard.models.interface import LanguageModel, Source, Writer
 from regard.text.tokenizer import BEGIN, END, PAD, SPECIALS, UNKNOWN
-
-# Tokens a text may have beyond its source's, if no limit is set (Vaswani et al. 2017, section 6.1).
-_ROOM = 50
-
-
-class Hypothesis(NamedTuple):
-    """One text that a search wrote."""
-
-    ids: list[int]
-    """Without begin and end."""
-    score: float
-    """What searches compare: the log-probability, normalised for length."""
-    log_probability: float
-    """Natural logarithm of the model's own probability of these ids and the end."""
-
-
-def length_penalty(length: int, alpha: float) -> float:
-    """What a log-probability is divided by (Wu et al. 2016, eq. 14); `length` counts the end token.
-
-    >>> length_penalty(13, alpha=1.0)
-    3.0
-    """
-    return float(((5 + length) / 6) ** alpha)
 
 
 def log_probabilities(logits_RV: Tensor) -> Tensor:
@@ -76,15 +53,12 @@ class Rules:
         self._prefix_BP = torch.full((B, max(lengths, default=0)), PAD, device=device)
         for row, prefix in enumerate(prefixes):
             self._prefix_BP[row, : len(prefix)] = torch.tensor(list(prefix), device=device, dtype=torch.long)
-        # The source ends with an end token, which is not counted.
-        limit_B = source.lengths_B - 1 + _ROOM
-        if config.max_length:
-            limit_B = torch.full_like(limit_B, config.max_length)
-        if model is not None and model.longest is not None:
-            # Begin takes one place; and in a language model the source stands before the target in the same row.
-            taken_B = source.lengths_B + 1 if isinstance(model, LanguageModel) else torch.ones_like(limit_B)
-            limit_B = torch.minimum(limit_B, model.longest - taken_B).clamp(min=0)
-        self.limit_B = torch.maximum(limit_B, self._prefix_length_B).clamp(min=config.min_length)
+        limits = [
+            # The source ends with an end token, which is not counted.
+            most_tokens(config, source_length - 1, prefix_length, _places(model, source_length))
+            for source_length, prefix_length in zip(source.lengths_B.tolist(), lengths, strict=True)
+        ]
+        self.limit_B = torch.tensor(limits, device=device)
         """Tokens each sentence may have, the end not counted."""
 
     def forbid_(self, scores_RV: Tensor, written_RT: Tensor, sentence_R: Tensor) -> Tensor:
@@ -125,6 +99,14 @@ class Rules:
             scores_RV[stuck_R, UNKNOWN] = unknown_R[stuck_R]
             stuck_R &= unknown_R == -math.inf
             scores_RV[stuck_R, END] = end_R[stuck_R]
+
+
+def _places(model: Writer | None, source: int) -> int | None:
+    """How long a text the model can hold for a source of so many tokens."""
+    if model is None or model.longest is None:
+        return None
+    # Begin takes one place; and in a language model the source stands before the target in the same row.
+    return model.longest - 1 - (source if isinstance(model, LanguageModel) else 0)
 
 
 def _forbid_repeats_(scores_RV: Tensor, written_RT: Tensor, n: int) -> None:

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from regard.config import DecodeConfig
-from regard.decode.rules import Hypothesis, Rules, length_penalty, log_probabilities
+from regard.decode.hypothesis import Hypothesis, length_penalty
+from regard.decode.rules import Rules, log_probabilities
 from regard.models.interface import Source, Writer
 from regard.text.tokenizer import BEGIN, END
 

@@ -1,20 +1,19 @@
-"""Strings in, strings out: cut into ids, batch by length, search, join."""
+"""Translating with torch: batches by length, searched; and what can be seen of a model as it translates."""
 
-import dataclasses
-import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
-from typing import Any, NamedTuple, overload
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from regard.config import DecodeConfig, read
+from regard.config import DecodeConfig
 from regard.decode.beam import beam_search
+from regard.decode.hypothesis import Hypothesis
 from regard.decode.sample import greedy, sample
-from regard.errors import ConfigError, DataError
+from regard.decode.translation import Asked, TextTranslator, shortened
+from regard.errors import DataError
 from regard.models.interface import Source, Writer
 from regard.see.beam import Step, Tree, grow
 from regard.see.knockout import Knockouts, knockouts, of_writer
@@ -22,27 +21,13 @@ from regard.see.trace import Facts, Trace
 from regard.see.tracing import Watched, trace_pair
 from regard.text.tokenizer import BEGIN, END, PAD, Tokenizer
 
-Progress = Callable[[int, int], None]
-"""Told how many texts are done, of how many."""
-
 _DEFAULTS = DecodeConfig()
 # Target positions whose words are scored at a time: the scores over a large vocabulary would not fit all at once.
 _SCORED_AT_A_TIME = 512
 
 
-class Translation(NamedTuple):
-    """A text written by the model, and the score by which it was chosen."""
-
-    text: str
-    score: float
-
-
-class Translator:
-    """A model with its tokenizer and settings. Settings given to a method hold for that call alone.
-
-    A text's translation does not depend on the texts beside it (but for words whose scores differ by no more than
-    rounding errors). A blank text gives an empty translation.
-    """
+class Translator(TextTranslator):
+    """A model with its tokenizer and settings: translates with torch, and shows what it does on the way."""
 
     def __init__(
         self,
@@ -53,51 +38,10 @@ class Translator:
         facts: Facts | None = None,
     ) -> None:
         """`facts` are what pictures of the model say of it."""
+        super().__init__(tokenizer, config, model.longest_source)
         self.device = torch.device(device)
         self.model = model.to(self.device)
-        self.tokenizer = tokenizer
-        self.config = config
         self.facts = facts or Facts(type(model).__name__)
-
-    @overload
-    def translate(self, texts: str, *, prefix: str = "", **settings: Any) -> str: ...
-
-    @overload
-    def translate(self, texts: Sequence[str], *, prefix: str | Sequence[str] = "", **settings: Any) -> list[str]: ...
-
-    def translate(
-        self, texts: str | Sequence[str], *, prefix: str | Sequence[str] = "", **settings: Any
-    ) -> str | list[str]:
-        """The best translation of each text; of one text alone, if one is given. Each begins with its prefix."""
-        found = self.n_best([texts] if isinstance(texts, str) else texts, prefix=prefix, **settings)
-        best = [translations[0].text for translations in found]
-        return best[0] if isinstance(texts, str) else best
-
-    def n_best(
-        self,
-        texts: Sequence[str],
-        *,
-        prefix: str | Sequence[str] = "",
-        progress: Progress | None = None,
-        **settings: Any,
-    ) -> list[list[Translation]]:
-        """The `n_best` translations of each text, best first."""
-        prefixes = [prefix] * len(texts) if isinstance(prefix, str) else list(prefix)
-        if len(prefixes) != len(texts):
-            raise DataError(f"{len(prefixes)} prefixes for {len(texts)} texts. Give one for each, or one for all.")
-        return self._search(list(texts), prefixes, self._with(settings), progress)
-
-    def stream(
-        self, lines: Iterable[str], *, chunk: int = 1000, prefix: str = "", **settings: Any
-    ) -> Iterator[list[Translation]]:
-        """`n_best` for any number of lines: reads and translates a chunk at a time, and yields in the lines' order.
-
-        A line the model cannot read, such as one that is too long, is reported by a logged warning and gives an
-        empty translation, so that the output keeps in step with the input.
-        """
-        if chunk < 1:
-            raise ConfigError(f"A chunk of {chunk} lines can hold nothing. Give at least 1.")
-        return self._stream(iter(lines), chunk, prefix, self._with(settings))
 
     def log_probabilities(self, sources: Sequence[str], targets: Sequence[str]) -> list[tuple[float, int]]:
         """For each pair, the natural logarithm of the target's probability and its number of tokens, end counted."""
@@ -158,51 +102,18 @@ class Translator:
             beam_search(self.model, self._source([[*read, END]]), config, [forced], record=steps.append)
         return grow(steps, self.tokenizer, config)
 
-    def _with(self, settings: dict[str, Any]) -> DecodeConfig:
-        return read({"decode": {**dataclasses.asdict(self.config), **settings}}).decode if settings else self.config
-
-    def _search(
-        self, texts: list[str], prefixes: list[str], config: DecodeConfig, progress: Progress | None = None
-    ) -> list[list[Translation]]:
-        reads = [[*ids, END] for ids in self._encode(texts)]
-        forced = self._encode(prefixes)
+    def _written(
+        self, asked: list[Asked], config: DecodeConfig
+    ) -> Iterator[tuple[list[Asked], list[list[Hypothesis]]]]:
         search = sample if config.sample else beam_search if config.beam > 1 else greedy
         rows = config.n_best if config.sample else config.beam
-        found = [[Translation("", 0.0)] for _ in texts]
-        written = [n for n, text in enumerate(texts) if text.strip() and reads[n] != [END]]
-        done = len(texts) - len(written)
-        for batch in _batches(written, [len(ids) for ids in reads], config.batch_tokens // rows):
-            with evaluating(self.model), _naming(texts[batch[0]]):
-                source = self._source([reads[n] for n in batch])
-                results = search(self.model, source, config, [forced[n] for n in batch])
-            for n, hypotheses in zip(batch, results, strict=True):
-                found[n] = [Translation(self.tokenizer.decode(ids), score) for ids, score, _ in hypotheses]
-            done += len(batch)
-            if progress:
-                progress(done, len(texts))
-        return found
-
-    def _stream(
-        self, lines: Iterator[str], size: int, prefix: str, config: DecodeConfig
-    ) -> Iterator[list[Translation]]:
-        before = 0
-        while chunk := [line.rstrip("\r\n") for line in islice(lines, size)]:
-            try:
-                yield from self._search(chunk, [prefix] * len(chunk), config)
-            except DataError:
-                # One line is to blame and the others are not; alone, each of them gets the same translation.
-                yield from self._one_by_one(chunk, prefix, config, first=before + 1)
-            before += len(chunk)
-
-    def _one_by_one(
-        self, lines: list[str], prefix: str, config: DecodeConfig, first: int
-    ) -> Iterator[list[Translation]]:
-        for number, line in enumerate(lines, first):
-            try:
-                yield self._search([line], [prefix], config)[0]
-            except DataError as error:
-                logging.getLogger(__name__).warning("Line %d is left empty. %s", number, error)
-                yield [Translation("", 0.0)]
+        lengths = [len(one.source) for one in asked]
+        for numbers in _batches(range(len(asked)), lengths, config.batch_tokens // rows):
+            batch = [asked[n] for n in numbers]
+            with evaluating(self.model), _naming(batch[0].text):
+                source = self._source([one.source for one in batch])
+                results = search(self.model, source, config, [one.prefix for one in batch])
+            yield batch, results
 
     def _score(self, source: Source, target_BT: Tensor) -> list[float]:
         hidden_BTW = self.model(source, target_BT[:, :-1]).hidden_BTW
@@ -219,16 +130,6 @@ class Translator:
             loss_X = cross_entropy(self.model.words(hidden_XW).float(), next_X, reduction="none")
             total_B.index_add_(0, row_X.cpu(), -loss_X.cpu().double())
         return [float(total) for total in total_B]
-
-    def _encode(self, texts: Sequence[str]) -> list[list[int]]:
-        encoded = self.tokenizer.encode(texts)
-        for text, ids in zip(texts, encoded, strict=True):
-            if len(ids) > self.model.longest_source:
-                raise DataError(
-                    f"A text of {len(ids)} tokens is too long; {self.model.longest_source} are the most. "
-                    f"Split it into sentences, one on each line. It begins: {_shortened(text)}"
-                )
-        return encoded
 
     def _source(self, sentences: list[list[int]]) -> Source:
         return Source(self._padded(sentences), torch.tensor([len(ids) for ids in sentences], device=self.device))
@@ -269,8 +170,4 @@ def _naming(longest: str) -> Iterator[None]:
     try:
         yield
     except DataError as error:
-        raise DataError(f"{error} The text begins: {_shortened(longest)}") from None
-
-
-def _shortened(text: str) -> str:
-    return repr(text if len(text) <= 60 else text[:60] + "…")
+        raise DataError(f"{error} The text begins: {shortened(longest)}") from None

@@ -18,6 +18,7 @@ from regard.config import BertConfig, ClassifierConfig, Config, TextConfig
 from regard.errors import FolderError
 from regard.models import build
 from regard.text.wordpiece import CONTINUES, WordPiece
+from regard.weights import load_weights, save_weights, weights_of
 
 Table = dict[str, Any]
 Tensors = dict[str, Tensor]
@@ -56,10 +57,10 @@ def import_bert(source: Path, to: Path) -> Imported:
     labels = _labels(table)
     config = _config(table, vocabulary, tensors, labeller=bool(labels))
     model = build(config.model, len(vocabulary.words), len(labels))
-    own = folder.weights_of(model)
+    own = weights_of(model)
     given = _renamed(tensors, config, vocabulary.order(), source)
     # What was not published keeps its new weights, for training to form; `heads` tells which it is.
-    folder.load_weights(model, {**own, **given}, source / "model.safetensors")
+    load_weights(model, {**own, **given}, source / "model.safetensors")
     heads = [name for name, part in (("words", "guesser.bias"), ("next", "follower.bias")) if part in given]
     parameters = sum(tensor.numel() for tensor in own.values())
     name = str(table.get("_name_or_path") or source.name)
@@ -69,7 +70,7 @@ def import_bert(source: Path, to: Path) -> Imported:
         to.mkdir(parents=True, exist_ok=True)
     tokenizer = vocabulary.tokenizer()
     storage.write_file(to / tokenizer.file_name, tokenizer.as_bytes())
-    folder.save_weights(to, own)
+    save_weights(to, own)
     folder.save_config(to, config, about)
     return Imported(config, heads, labels, parameters)
 

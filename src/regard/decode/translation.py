@@ -1,0 +1,154 @@
+"""Strings in, strings out: cut into ids, hand them to an engine, join what it wrote. No torch."""
+
+import dataclasses
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, NamedTuple, overload
+
+from regard.config import DecodeConfig, read
+from regard.decode.hypothesis import Hypothesis
+from regard.errors import ConfigError, DataError
+from regard.text.tokenizer import END, Tokenizer
+
+Progress = Callable[[int, int], None]
+"""Told how many texts are done, of how many."""
+
+
+class Translation(NamedTuple):
+    """A text written by the model, and the score by which it was chosen."""
+
+    text: str
+    score: float
+
+
+class Asked(NamedTuple):
+    """One text to translate."""
+
+    number: int
+    """Its place among the texts of one call."""
+    text: str
+    source: list[int]
+    """Its ids, and the end."""
+    prefix: list[int]
+    """Ids with which its translation begins."""
+
+
+class TextTranslator(ABC):
+    """What every engine's translator does alike. Settings given to a method hold for that call alone.
+
+    A text's translation does not depend on the texts beside it (but for words whose scores differ by no more than
+    rounding errors). A blank text gives an empty translation.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, config: DecodeConfig, longest_source: int) -> None:
+        """`longest_source` is how many tokens a text may have."""
+        self.tokenizer = tokenizer
+        self.config = config
+        self._longest_source = longest_source
+
+    @abstractmethod
+    def _written(
+        self, asked: list[Asked], config: DecodeConfig
+    ) -> Iterator[tuple[Sequence[Asked], Sequence[list[Hypothesis]]]]:
+        """The hypotheses of every text, best first: some texts at a time, in any order."""
+
+    @overload
+    def translate(self, texts: str, *, prefix: str = "", **settings: Any) -> str: ...
+
+    @overload
+    def translate(self, texts: Sequence[str], *, prefix: str | Sequence[str] = "", **settings: Any) -> list[str]: ...
+
+    def translate(
+        self, texts: str | Sequence[str], *, prefix: str | Sequence[str] = "", **settings: Any
+    ) -> str | list[str]:
+        """The best translation of each text; of one text alone, if one is given. Each begins with its prefix."""
+        found = self.n_best([texts] if isinstance(texts, str) else texts, prefix=prefix, **settings)
+        best = [translations[0].text for translations in found]
+        return best[0] if isinstance(texts, str) else best
+
+    def n_best(
+        self,
+        texts: Sequence[str],
+        *,
+        prefix: str | Sequence[str] = "",
+        progress: Progress | None = None,
+        **settings: Any,
+    ) -> list[list[Translation]]:
+        """The `n_best` translations of each text, best first."""
+        prefixes = [prefix] * len(texts) if isinstance(prefix, str) else list(prefix)
+        if len(prefixes) != len(texts):
+            raise DataError(f"{len(prefixes)} prefixes for {len(texts)} texts. Give one for each, or one for all.")
+        return self._search(list(texts), prefixes, self._with(settings), progress)
+
+    def stream(
+        self, lines: Iterable[str], *, chunk: int = 1000, prefix: str = "", **settings: Any
+    ) -> Iterator[list[Translation]]:
+        """`n_best` for any number of lines: reads and translates a chunk at a time, and yields in the lines' order.
+
+        A line the model cannot read, such as one that is too long, is reported by a logged warning and gives an
+        empty translation, so that the output keeps in step with the input.
+        """
+        if chunk < 1:
+            raise ConfigError(f"A chunk of {chunk} lines can hold nothing. Give at least 1.")
+        return self._stream(iter(lines), chunk, prefix, self._with(settings))
+
+    def _with(self, settings: dict[str, Any]) -> DecodeConfig:
+        return read({"decode": {**dataclasses.asdict(self.config), **settings}}).decode if settings else self.config
+
+    def _search(
+        self, texts: list[str], prefixes: list[str], config: DecodeConfig, progress: Progress | None = None
+    ) -> list[list[Translation]]:
+        reads, forced = self._encode(texts), self._encode(prefixes)
+        found = [[Translation("", 0.0)] for _ in texts]
+        asked = [
+            Asked(number, text, [*reads[number], END], forced[number])
+            for number, text in enumerate(texts)
+            if text.strip() and reads[number]
+        ]
+        done = len(texts) - len(asked)
+        for some, results in self._written(asked, config):
+            for one, hypotheses in zip(some, results, strict=True):
+                found[one.number] = [Translation(self.tokenizer.decode(ids), score) for ids, score, _ in hypotheses]
+            done += len(some)
+            if progress:
+                progress(done, len(texts))
+        return found
+
+    def _stream(
+        self, lines: Iterator[str], size: int, prefix: str, config: DecodeConfig
+    ) -> Iterator[list[Translation]]:
+        before = 0
+        while chunk := [line.rstrip("\r\n") for line in islice(lines, size)]:
+            try:
+                yield from self._search(chunk, [prefix] * len(chunk), config)
+            except DataError:
+                # One line is to blame and the others are not; alone, each of them gets the same translation.
+                yield from self._one_by_one(chunk, prefix, config, first=before + 1)
+            before += len(chunk)
+
+    def _one_by_one(
+        self, lines: list[str], prefix: str, config: DecodeConfig, first: int
+    ) -> Iterator[list[Translation]]:
+        for number, line in enumerate(lines, first):
+            try:
+                yield self._search([line], [prefix], config)[0]
+            except DataError as error:
+                logging.getLogger(__name__).warning("Line %d is left empty. %s", number, error)
+                yield [Translation("", 0.0)]
+
+    def _encode(self, texts: Sequence[str]) -> list[list[int]]:
+        encoded = self.tokenizer.encode(texts)
+        for text, ids in zip(texts, encoded, strict=True):
+            if len(ids) > self._longest_source:
+                raise DataError(
+                    f"A text of {len(ids)} tokens is too long; {self._longest_source} are the most. "
+                    f"Split it into sentences, one on each line. It begins: {shortened(text)}"
+                )
+        return encoded
+
+
+def shortened(text: str) -> str:
+    """The beginning of a text, for a message."""
+    return repr(text if len(text) <= 60 else text[:60] + "…")

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from regard.api import check as check
-    from regard.api import load as load
     from regard.api import score as score
     from regard.api import train as train
     from regard.decode.translation import Translation as Translation
     from regard.decode.translator import Translator as Translator
     from regard.errors import RegardError as RegardError
+    from regard.loading import load as load
 
 _HOME = {
     "RegardError": "regard.errors",
     "Translation": "regard.decode.translation",
     "Translator": "regard.decode.translator",
     "check": "regard.api",
-    "load": "regard.api",
+    "load": "regard.loading",
     "score": "regard.api",
     "train": "regard.api",
 }

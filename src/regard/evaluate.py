@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from regard import metrics as measures
-from regard.decode.translation import Progress
+from regard.decode.translation import Progress, TextTranslator
 from regard.decode.translator import Translator, evaluating
 from regard.errors import DataError
 from regard.metrics import TRANSLATION, Score
@@ -79,9 +79,12 @@ def evaluate(
     metrics: Sequence[str] = TRANSLATION,
     references: Sequence[Sequence[str]] = (),
     progress: Progress | None = None,
+    fast: TextTranslator | None = None,
     **settings: Any,
 ) -> Report:
     """Translate the sources and compare with the targets; `settings` are those of DecodeConfig.
+
+    The texts are translated by `fast`, if it is given: the same model in another engine.
 
     Each of `references` holds one further reference for every pair, or an empty one; a metric compares with the one
     that suits it best, as its authors defined that.
@@ -93,7 +96,7 @@ def evaluate(
     # First, because it is quick and already meets every text that the model cannot read.
     totals = translator.log_probabilities(sources, targets)
     began = time.perf_counter()
-    found = translator.n_best(sources, progress=progress, **settings)
+    found = (fast or translator).n_best(sources, progress=progress, **settings)
     seconds = time.perf_counter() - began
     hypotheses = [translations[0].text for translations in found]
     return Report(

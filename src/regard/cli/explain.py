@@ -2,7 +2,6 @@
 
 import argparse
 import math
-import pydoc
 import sys
 import textwrap
 import unicodedata
@@ -60,6 +59,8 @@ def run(options: argparse.Namespace) -> int:
     steps = _lecture(options) if options.lecture else _explained(options)
     text = "\n".join(map(_harmless, lines_of(steps)))
     if sys.stdout.isatty() and not options.no_pager:
+        import pydoc  # slow to import, and not for those who only ask for help
+
         pydoc.pager(text)
     else:
         sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]

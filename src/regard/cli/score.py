@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from regard.cli.settings import Subparsers, add_command, add_decode_options, decode_settings
+from regard.cli.settings import Subparsers, add_command, add_decode_options, add_engine_option, decode_settings
 from regard.errors import DataError
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ def add_parser(commands: Subparsers) -> None:
     parser.add_argument("--output", type=Path, metavar="FILE", help="also write the translations to a file")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     add_decode_options(parser)
+    add_engine_option(parser)
     parser.set_defaults(run=run)
 
 
@@ -112,16 +113,22 @@ def score_pairs(options: argparse.Namespace) -> "Report":
     from regard.api import load_as
     from regard.decode.translator import Translator
     from regard.evaluate import evaluate
+    from regard.loading import load_translator
     from regard.storage import write_file
     from regard.text.corpus import open_corpus
 
     corpus = open_corpus(options.data, columns=options.columns)
     pairs = [pair for _, pair in corpus.pairs()]
     references = [beside(corpus, len(pairs), name) for name in options.references]
+    # Probabilities need torch, whichever engine translates.
     translator = load_as(Translator, options.folder, device=options.device, threads=options.threads)
+    fast = load_translator(
+        options.folder, engine=options.engine, device=options.device, threads=options.threads, settings=settings
+    )
     report = evaluate(
         translator,
         pairs,
+        fast=fast,
         tokenize=options.tokenize,
         metrics=options.metrics.split(","),
         references=references,

@@ -112,9 +112,20 @@ def add_decode_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--min-length", type=int, metavar="N", help="tokens at least")
     group.add_argument("--max-length", type=int, metavar="N", help="tokens at most")
     group.add_argument("--batch-tokens", type=int, metavar="N", help="tokens translated together; changes speed only")
+    group.add_argument("--precision", metavar="NAME", help="auto, float32, bfloat16 or int8: numbers computed with")
     machine = parser.add_argument_group("machine")
     machine.add_argument("--device", default="auto", metavar="NAME", help="auto, cpu, cuda, cuda:N or mps")
     machine.add_argument("--threads", type=int, default=0, metavar="N", help="processor threads")
+
+
+def add_engine_option(parser: argparse.ArgumentParser) -> None:
+    """Which library computes."""
+    parser.add_argument(
+        "--engine",
+        default="auto",
+        metavar="NAME",
+        help="auto, torch or ctranslate2, which starts and translates faster; auto = ctranslate2 where it can do the same",
+    )
 
 
 def decode_settings(options: argparse.Namespace) -> dict[str, Any]:

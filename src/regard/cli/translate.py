@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from regard.cli.settings import Subparsers, add_command, add_decode_options, decode_settings
+from regard.cli.settings import Subparsers, add_command, add_decode_options, add_engine_option, decode_settings
 from regard.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ def add_parser(commands: Subparsers) -> None:
     parser.add_argument("--json", action="store_true", help="one JSON object for each line")
     parser.add_argument("--prefix", default="", metavar="TEXT", help="every translation begins like this")
     add_decode_options(parser)
+    add_engine_option(parser)
     parser.set_defaults(run=run)
 
 
@@ -52,12 +53,12 @@ def run(options: argparse.Namespace) -> int:
     settings = decode_settings(options)
     if settings.get("n_best", 1) > 1 and not settings.get("sample"):
         settings.setdefault("beam", max(4, settings["n_best"]))
-    from regard.api import load_as
-    from regard.decode.translator import Translator
-    from regard.text.corpus import read_lines
+    from regard.loading import load_translator
 
-    translator = load_as(Translator, options.folder, device=options.device, threads=options.threads)
-    lines = options.text.split("\n") if options.text is not None else read_lines(options.input or "-")
+    translator = load_translator(
+        options.folder, engine=options.engine, device=options.device, threads=options.threads, settings=settings
+    )
+    lines = options.text.split("\n") if options.text is not None else lines_of(options.input or "-")
     # Someone typing wants each answer at once; a file is faster in chunks.
     typing = options.text is None and options.input is None and sys.stdin.isatty()
     with open_output(options.output) as out:
@@ -68,6 +69,13 @@ def run(options: argparse.Namespace) -> int:
             if typing:
                 out.flush()
     return 0
+
+
+def lines_of(name: str) -> Iterator[str]:
+    """The lines of a file or of standard input."""
+    from regard.text.corpus import read_lines
+
+    return read_lines(name)
 
 
 def rendered(number: int, translations: "list[Translation]", options: argparse.Namespace) -> list[str]:

@@ -128,6 +128,9 @@ class DecodeConfig:
     no_repeat: int = setting(0, "never write the same n words twice in a sentence; 0 = allowed")
     min_length: int = setting(0, "tokens at least")
     max_length: int = setting(0, "tokens at most; 0 = the source's plus 50")
+    precision: Literal["auto", "float32", "bfloat16", "int8"] = setting(
+        "auto", "of the numbers when writing; auto = float32 with torch, int8 with CTranslate2"
+    )
     batch_tokens: int = setting(8192, "source tokens translated together, beams counted; changes speed, not text")
 
     def __post_init__(self) -> None:

@@ -8,7 +8,8 @@ import json
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from pathlib import Path
 from random import Random
 
@@ -90,13 +91,29 @@ class Subwords(Tokenizer):
         self._processor.LoadFromSerializedProto(model)
         if self.size <= len(SPECIALS):
             raise ValueError("it has no pieces")  # an empty file is a valid, if useless, protocol buffer
-        ordinary = [i for i in range(len(SPECIALS), self.size) if not self._processor.IsByte(i)]
-        self._ids = {str(self._processor.IdToPiece(i)): i for i in ordinary}
-        self._bytes = [i for i in range(len(SPECIALS), self.size) if self._processor.IsByte(i)]
-        self._break = self._ids.get(BREAK)
-        self._space = self._ids.get(SPACE)
+        self._kind = kind
+        self._break = self._id(BREAK)
+        self._space = self._id(SPACE)
+
+    def _id(self, piece: str) -> int | None:
+        found = int(self._processor.PieceToId(piece))
+        return None if found == UNKNOWN else found
+
+    # What follows is for sampled cuts alone, and takes longer than all the rest of loading.
+
+    @cached_property
+    def _ids(self) -> dict[str, int]:
+        ordinary = (i for i in range(len(SPECIALS), self.size) if not self._processor.IsByte(i))
+        return {str(self._processor.IdToPiece(i)): i for i in ordinary}
+
+    @cached_property
+    def _bytes(self) -> list[int]:
+        return [i for i in range(len(SPECIALS), self.size) if self._processor.IsByte(i)]
+
+    @cached_property
+    def _cutter(self) -> BpeDropout | UnigramSampling:
         scores = {piece: float(self._processor.GetScore(i)) for piece, i in self._ids.items()}
-        self._cutter = BpeDropout(scores) if kind == "bpe" else UnigramSampling(scores)
+        return BpeDropout(scores) if self._kind == "bpe" else UnigramSampling(scores)
 
     @classmethod
     def learn(cls, sentences: Iterable[str], config: TextConfig, *, mask: bool = False) -> "Subwords":
@@ -223,6 +240,12 @@ class Listed(Tokenizer):
         symbols = [MASKED] * mask + ranked
         return cls(config.tokenizer, symbols[: config.vocabulary - len(SPECIALS)], lowercase=config.lowercase)
 
+    @classmethod
+    def from_bytes(cls, content: bytes, *, lowercase: bool = False) -> "Listed":
+        """What `as_bytes` gave."""
+        table = json.loads(content)
+        return cls(str(table["kind"]), [str(symbol) for symbol in table["symbols"]], lowercase=lowercase)
+
     @property
     def size(self) -> int:
         return len(self._symbols)
@@ -269,19 +292,21 @@ def learn_tokenizer(sentences: Iterable[str], config: TextConfig, *, mask: bool 
 
 def load_tokenizer(folder: Path, config: TextConfig) -> Tokenizer:
     """The tokenizer a model folder holds."""
-    from regard.text.wordpiece import WordPiece
+    if config.tokenizer == "wordpiece":
+        # Its library is of no use to other models, and would make them wait.
+        from regard.text.wordpiece import WordPiece
 
-    kinds: dict[str, type[Tokenizer]] = {"bpe": Subwords, "unigram": Subwords, "wordpiece": WordPiece}
-    kind = kinds.get(config.tokenizer, Listed)
+        return _loaded(folder, WordPiece, lambda content: WordPiece.from_bytes(content, lowercase=config.lowercase))
+    if config.tokenizer in ("bpe", "unigram"):
+        kind, lowercase = config.tokenizer, config.lowercase
+        return _loaded(folder, Subwords, lambda content: Subwords(content, kind, lowercase=lowercase))
+    return _loaded(folder, Listed, lambda content: Listed.from_bytes(content, lowercase=config.lowercase))
+
+
+def _loaded(folder: Path, kind: type[Tokenizer], made: Callable[[bytes], Tokenizer]) -> Tokenizer:
     path = folder / kind.file_name
     try:
-        content = path.read_bytes()
-        if kind is WordPiece:
-            return WordPiece.from_bytes(content, lowercase=config.lowercase)
-        if kind is Subwords:
-            return Subwords(content, config.tokenizer, lowercase=config.lowercase)
-        table = json.loads(content)
-        return Listed(str(table["kind"]), [str(symbol) for symbol in table["symbols"]], lowercase=config.lowercase)
+        return made(path.read_bytes())
     except FileNotFoundError:
         raise FolderError(f"{path} is missing, so {folder} is not a whole model folder. Copy it again.") from None
     except (OSError, RuntimeError, ValueError, KeyError, TypeError) as error:

@@ -1,0 +1,165 @@
+"""A model folder's weights -> the files CTranslate2 loads. No torch: the weights are read as numpy arrays."""
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load_file
+
+from regard.config import TransformerConfig
+from regard.engine.binary import Variables, in_eight_bits, model_file
+from regard.engine.expressible import ACTIVATIONS, POSITIONS
+from regard.engine.shapes import Shapes, transformer_shapes
+from regard.errors import FolderError, TrainingError
+from regard.text.tokenizer import BEGIN, END, PAD, UNKNOWN
+
+Weights = Mapping[str, NDArray[np.generic]]
+# Added to the scores of what is never written; finite, so that no sum of scores becomes NaN.
+_NEVER = -1e9
+
+
+def converted(path: Path, config: TransformerConfig, vocabulary: int, precision: str) -> dict[str, bytes]:
+    """Files by name, from the weights in a file. Words are named by their ids, written as numbers."""
+    weights = _checked(path, transformer_shapes(config, vocabulary))
+    variables = _encoder(weights, config) | _decoder(weights, config)
+    embeddings, same = _embeddings(weights, config)
+    variables |= embeddings
+    bias = np.zeros(vocabulary, np.float32)
+    bias[[PAD, UNKNOWN, BEGIN]] = _NEVER
+    variables["decoder/projection/bias"] = bias
+    if precision == "int8":
+        variables = in_eight_bits(variables)
+    settings = {
+        "unk_token": str(UNKNOWN),
+        "bos_token": str(BEGIN),
+        "eos_token": str(END),
+        "decoder_start_token": str(BEGIN),
+        "add_source_bos": False,
+        "add_source_eos": False,
+        "layer_norm_epsilon": 1e-5,
+        "multi_query_attention": False,
+    }
+    return {
+        "model.bin": model_file("TransformerSpec", 7, variables, same),
+        "config.json": json.dumps(settings).encode(),
+        "shared_vocabulary.json": json.dumps([str(number) for number in range(vocabulary)]).encode(),
+    }
+
+
+def _checked(path: Path, shapes: Shapes) -> Weights:
+    """The weights in a file, if they are those of the model: the library would not look."""
+    try:
+        weights = load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise FolderError(f"{path} cannot be read as weights ({error}). Copy the folder again.") from None
+    found = {name: weight.shape for name, weight in weights.items()}
+    for name in sorted(set(shapes) | set(found)):
+        if found.get(name) != shapes.get(name):
+            raise FolderError(
+                f"{path} does not fit its config.json: {name} is {found.get(name, 'missing')}, "
+                f"not {shapes.get(name, 'there')}. Copy the folder again."
+            )
+    if not all(bool(np.isfinite(weight).all()) for weight in weights.values()):
+        raise TrainingError(
+            f"{path} holds weights that are not numbers (NaN), so nothing can be written: its training has diverged, or "
+            "it is damaged. Use an earlier checkpoint, or train again with a lower train.rate."
+        )
+    return weights
+
+
+def _embeddings(weights: Weights, config: TransformerConfig) -> tuple[Variables, dict[str, str]]:
+    """Each table once, and the names of those that are shared. A folder holds a shared one as `words.weight`."""
+    written = "decoder/projection/weight"
+    variables, same = {written: weights["words.weight"]}, {}
+    for ours, theirs, tied in (
+        ("source_embedding", "encoder/embeddings_0/weight", config.tie == "all"),
+        ("target_embedding", "decoder/embeddings/weight", config.tie != "none"),
+    ):
+        if tied:
+            same[theirs] = written
+        else:
+            variables[theirs] = weights[f"{ours}.table.weight"]
+    return variables, same
+
+
+def _encoder(weights: Weights, config: TransformerConfig) -> Variables:
+    variables = _side(weights, config, "encoder", "source_embedding")
+    variables["encoder/embeddings_merge"] = np.array(0, np.int8)
+    for number in range(config.depth):
+        ours, theirs = f"encoder.layers.{number}", f"encoder/layer_{number}"
+        variables |= _attention(weights, f"{ours}.attention", f"{theirs}/self_attention")
+        variables |= _norm(weights, f"{ours}.around_attention.norm", f"{theirs}/self_attention/layer_norm")
+        variables |= _feed_forward(weights, ours, theirs)
+    return variables
+
+
+def _decoder(weights: Weights, config: TransformerConfig) -> Variables:
+    variables = _side(weights, config, "decoder", "target_embedding")
+    variables["decoder/alignment_layer"] = np.array(-1, np.int16)
+    variables["decoder/alignment_heads"] = np.array(1, np.int16)
+    for number in range(config.decoder_depth or config.depth):
+        ours, theirs = f"decoder.layers.{number}", f"decoder/layer_{number}"
+        variables |= _attention(weights, f"{ours}.self_attention", f"{theirs}/self_attention")
+        variables |= _norm(weights, f"{ours}.around_self.norm", f"{theirs}/self_attention/layer_norm")
+        variables |= _attention(weights, f"{ours}.source_attention", f"{theirs}/attention", of_source=True)
+        variables |= _norm(weights, f"{ours}.around_source.norm", f"{theirs}/attention/layer_norm")
+        variables |= _feed_forward(weights, ours, theirs)
+    return variables
+
+
+def _side(weights: Weights, config: TransformerConfig, side: str, embedding: str) -> Variables:
+    """What encoder and decoder have alike, beside their layers."""
+    if config.positions == "learned":
+        positions = _shared(weights, f"{embedding}.positions.table.weight")
+    else:
+        positions = sinusoids(POSITIONS, config.width)
+    variables: Variables = {
+        f"{side}/num_heads": np.array(config.heads, np.int16),
+        f"{side}/pre_norm": np.array(config.norm == "before", np.int8),
+        f"{side}/activation": np.array(ACTIVATIONS[config.activation], np.int8),
+        f"{side}/scale_embeddings": np.array(1, np.int8),
+        f"{side}/position_encodings/encodings": positions,
+    }
+    if config.norm == "before":
+        variables |= _norm(weights, f"{side}.norm", f"{side}/layer_norm")
+    return variables
+
+
+def _shared(weights: Weights, name: str) -> NDArray[np.generic]:
+    """A folder holds what two sides share under the first one's name."""
+    return weights[name] if name in weights else weights[name.replace("target_", "source_")]
+
+
+def _attention(weights: Weights, ours: str, theirs: str, *, of_source: bool = False) -> Variables:
+    project = {part: weights[f"{ours}.project.{part}"] for part in ("weight", "bias")}
+    parts = [project]
+    if of_source:
+        width = len(project["bias"]) // 3
+        parts = [{name: value[:width] for name, value in project.items()}]
+        parts += [{name: value[width:] for name, value in project.items()}]
+    parts.append({part: weights[f"{ours}.join.{part}"] for part in ("weight", "bias")})
+    return {f"{theirs}/linear_{n}/{name}": value for n, part in enumerate(parts) for name, value in part.items()}
+
+
+def _feed_forward(weights: Weights, ours: str, theirs: str) -> Variables:
+    linear = {
+        f"{theirs}/ffn/linear_{number}/{part}": weights[f"{ours}.feed_forward.{name}.{part}"]
+        for number, name in enumerate(("widen", "narrow"))
+        for part in ("weight", "bias")
+    }
+    return linear | _norm(weights, f"{ours}.around_feed_forward.norm", f"{theirs}/ffn/layer_norm")
+
+
+def _norm(weights: Weights, ours: str, theirs: str) -> Variables:
+    return {f"{theirs}/gamma": weights[f"{ours}.weight"], f"{theirs}/beta": weights[f"{ours}.bias"]}
+
+
+def sinusoids(length: int, width: int) -> NDArray[np.float32]:
+    """The same waves as the model's own (layers/positions.py), which are no weights and so in no file."""
+    position = np.arange(length, dtype=np.float32)[:, None]
+    frequency = np.exp(np.arange(0, width, 2, dtype=np.float32) * np.float32(-math.log(10_000.0) / width))
+    return np.stack([np.sin(position * frequency), np.cos(position * frequency)], -1).reshape(length, width)

@@ -1,0 +1,76 @@
+"""Which engine translates: CTranslate2 where it does the same as torch, else torch."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from regard.config import Config, TransformerConfig, read
+from regard.decode.translation import TextTranslator
+from regard.engine.expressible import model_obstacle, setting_obstacle
+from regard.errors import ConfigError
+from regard.folder import load_config, weights_file
+from regard.text.tokenizer import load_tokenizer
+
+ENGINES = ("auto", "torch", "ctranslate2")
+LONGEST_SOURCE = 1000  # tokens, as for every model that writes (models/interface.py)
+
+
+def open_translator(
+    path: Path,
+    otherwise: Callable[[], TextTranslator],
+    *,
+    engine: str = "auto",
+    device: str = "auto",
+    threads: int = 0,
+    settings: Mapping[str, Any] | None = None,
+) -> TextTranslator:
+    """The model in a folder, ready to translate; `otherwise` opens it with torch.
+
+    With `auto`, CTranslate2 if it can do what the model and these settings ask for; what a later call asks for and it
+    cannot do is left to torch as well. With `ctranslate2`, whatever it cannot do is an error.
+    """
+    if engine not in ENGINES:
+        raise ConfigError(f"There is no engine {engine!r}. Use one of: {', '.join(ENGINES)}.")
+    if engine == "torch":
+        return otherwise()
+    config, about = load_config(path)
+    obstacle = _obstacle(config, about, device, settings or {})
+    if obstacle is None:
+        return _opened(path, config, threads, otherwise if engine == "auto" else None)
+    if engine == "ctranslate2":
+        raise ConfigError(f"The engine ctranslate2 cannot do {obstacle} as torch does it. Use --engine auto or torch.")
+    return otherwise()
+
+
+def _obstacle(config: Config, about: dict[str, Any], device: str, settings: Mapping[str, Any]) -> str | None:
+    if about.get("job", "pairs") != "pairs":
+        return "anything but translate"
+    if device not in ("auto", "cpu"):
+        return f"device {device}"
+    decode = read({"decode": {**dataclasses.asdict(config.decode), **settings}}).decode
+    return model_obstacle(config.model) or setting_obstacle(decode)
+
+
+def _opened(path: Path, config: Config, threads: int, otherwise: Callable[[], TextTranslator] | None) -> TextTranslator:
+    from regard.engine.cache import kept
+    from regard.engine.translator import FastTranslator
+
+    model, tokenizer, weights = config.model, load_tokenizer(path, config.text), weights_file(path)
+    assert isinstance(model, TransformerConfig), "the only model without an obstacle"
+
+    def convert(precision: str) -> dict[str, bytes]:
+        # Needed once in the life of a model; numpy and safetensors would cost every start.
+        from regard.engine.conversion import converted
+
+        return converted(weights, model, tokenizer.size, precision)
+
+    return FastTranslator(
+        lambda precision: kept(path, precision, lambda: convert(precision)),
+        tokenizer,
+        config.decode,
+        longest_source=min(LONGEST_SOURCE, model.longest - 1) if model.positions == "learned" else LONGEST_SOURCE,
+        places=model.longest - 1 if model.positions == "learned" else None,
+        threads=threads,
+        otherwise=otherwise,
+    )

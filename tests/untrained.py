@@ -13,9 +13,9 @@ JOBS = {"bert": "masking", "classifier": "labelling"}
 NO_ATTENTION = {"rnn", "lstm", "gru", "seq2seq"}
 
 
-def made(name: str, to: Path, job: str = "") -> Path:
+def made(name: str, to: Path, job: str = "", settings: dict[str, object] | None = None) -> Path:
     """A small model with random weights, and words of one letter."""
-    config = read({"model": {"name": name, **SMALL[name]}, "text": {"tokenizer": "words"}})
+    config = read({"model": {"name": name, **SMALL[name], **(settings or {})}, "text": {"tokenizer": "words"}})
     words = Listed("words", ["<mask>", *(f"\u2581{letter}" for letter in "abcdefghijklmno")])
     labels = ["good", "bad"] if name == "classifier" else []
     to.mkdir(parents=True)

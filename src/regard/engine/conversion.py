@@ -15,11 +15,9 @@ from regard.engine.binary import Variables, in_eight_bits, model_file
 from regard.engine.expressible import ACTIVATIONS, POSITIONS
 from regard.engine.shapes import Shapes, transformer_shapes
 from regard.errors import FolderError, TrainingError
-from regard.text.tokenizer import BEGIN, END, PAD, UNKNOWN
+from regard.text.tokenizer import BEGIN, END, UNKNOWN
 
 Weights = Mapping[str, NDArray[np.generic]]
-# Added to the scores of what is never written; finite, so that no sum of scores becomes NaN.
-_NEVER = -1e9
 
 
 def converted(path: Path, config: TransformerConfig, vocabulary: int, precision: str) -> dict[str, bytes]:
@@ -28,9 +26,6 @@ def converted(path: Path, config: TransformerConfig, vocabulary: int, precision:
     variables = _encoder(weights, config) | _decoder(weights, config)
     embeddings, same = _embeddings(weights, config)
     variables |= embeddings
-    bias = np.zeros(vocabulary, np.float32)
-    bias[[PAD, UNKNOWN, BEGIN]] = _NEVER
-    variables["decoder/projection/bias"] = bias
     if precision == "int8":
         variables = in_eight_bits(variables)
     settings = {

@@ -1,15 +1,24 @@
-"""Translating with CTranslate2, with the very search of the torch engine.
+"""Translating with CTranslate2, with the search of the torch engine.
 
-Both keep the same live hypotheses and finish the same ones. CTranslate2 goes on until as many have finished as the
-beam is wide, which adds none that are better, and ranks them by another penalty of their length; so all of them are asked
-for, and ranked here by ours.
+Both keep the same live hypotheses and finish the same ones, but for three things.
+
+CTranslate2 ranks finished hypotheses by another penalty of their length. So it is asked for all of them, and they are
+ranked here.
+
+It goes on until as many have finished as the beam is wide, where torch stops once none can be better. That costs time,
+and changes nothing.
+
+It forbids words by taking them out before it computes probabilities, so that those of other words rise: where a model
+would like to write "unknown", they would rise a lot. So nothing is forbidden. Instead what may not be written counts as an
+end: a hypothesis that comes to it leaves the search without taking another's place in the beam, and is thrown away here.
+Then too few may be left, and the text is searched once more, until more hypotheses have finished.
 """
 
-import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import ctranslate2
 
@@ -19,16 +28,20 @@ from regard.decode.translation import Asked, TextTranslator
 from regard.engine.cache import Files
 from regard.engine.expressible import setting_obstacle
 from regard.errors import ConfigError
-from regard.text.tokenizer import END, Tokenizer
+from regard.text.tokenizer import BEGIN, END, PAD, UNKNOWN, Tokenizer
 
 # On a processor, int8 is the fastest, and costs less than 0.2 BLEU (docs/engines.md).
 _FASTEST = "int8"
-# Texts in a batch at most: the fastest, as measured (docs/engines.md); more only wait for the longest of them.
+# Texts in a batch at most: the fastest, as measured (docs/engines.md). More of them wait longer for the longest.
 _TEXTS = 32
+# How many times as many hypotheses as the beam is wide are to finish: at first, and each time that was not enough.
+_PATIENCE = (1, 3, 9, 27)
 # CTranslate2 divides by length ** penalty, and we by ((5 + length) / 6) ** penalty. With this share of our penalty the two
-# rise alike at about twenty words, so that of more finished hypotheses than it returns, it drops one we would drop too.
+# rise alike at about twenty words; so if it has one hypothesis too many, it drops one that we would not choose either.
 _SHARE = 0.8
 _LEAST_PENALTY = 1e-6  # with none at all, it stops at the first finished hypothesis
+_FORBIDDEN = (PAD, UNKNOWN, BEGIN)
+_END = str(END)
 
 
 class FastTranslator(TextTranslator):
@@ -45,8 +58,9 @@ class FastTranslator(TextTranslator):
         threads: int,
         otherwise: Callable[[], TextTranslator] | None,
     ) -> None:
-        """`files` gives the converted model by its precision; `places` are how many tokens a translation may have at all;
-        `otherwise` opens a translator that does what cannot be done here.
+        """`files` gives the converted model by its precision; `places` are the tokens a translation can have at all.
+
+        `otherwise` opens a translator for what cannot be done here.
         """
         super().__init__(tokenizer, config, longest_source)
         self.threads = threads or len(os.sched_getaffinity(0))
@@ -63,24 +77,71 @@ class FastTranslator(TextTranslator):
         if obstacle:
             yield from self._torch(obstacle)._written(asked, config)
             return
-        if not asked:
-            return
-        cut: list[Asked] = []
+        left = asked
+        endless: list[Asked] = []
+        for patience in _PATIENCE if config.beam > 1 else _PATIENCE[:1]:
+            again: list[Asked] = []
+            for batch, results in self._searched(left, config, patience):
+                found: list[tuple[Asked, list[Hypothesis]]] = []
+                for one, result in zip(batch, results, strict=True):
+                    if self._is_cut(one, result, config):
+                        endless.append(one)
+                    elif hypotheses := _ranked(result, config):
+                        found.append((one, hypotheses))
+                    else:
+                        again.append(one)
+                yield [one for one, _ in found], [hypotheses for _, hypotheses in found]
+            left = again
+        left += endless
+        if left and self._otherwise and config.beam > 1:
+            yield from self._otherwise()._written(left, config)
+        elif left:
+            yield left, [self._plainly(one, config) for one in left]
+
+    def _searched(
+        self, asked: list[Asked], config: DecodeConfig, patience: int
+    ) -> Iterator[tuple[list[Asked], list["ctranslate2.TranslationResult"]]]:
+        """Some texts at a time; the next ones are on their way."""
         batches = list(_batches(asked, config.batch_tokens // config.beam, self.threads))
+        if not batches:
+            return
         engine = self._engine(config.precision, min(self.threads, len(batches)))
-        # All of them at once: while some are translated, others have been, and are joined to texts.
-        running = [self._start(engine, batch, config) for batch in batches]
+        stops = [_END, *(str(word) for word in _FORBIDDEN)]
+        running = [
+            engine.translate_batch(
+                [self._named(one.source) for one in batch],
+                asynchronous=True,
+                num_hypotheses=config.beam * patience,
+                patience=patience,
+                end_token=stops,
+                max_decoding_length=max(self._limit(one, config) for one in batch) + 1,  # the end is a token too
+                **_options(config),
+            )
+            for batch in batches
+        ]
         for batch, results in zip(batches, running, strict=True):
-            found = [self._hypotheses(one, result.result(), config) for one, result in zip(batch, results, strict=True)]
-            cut += [one for one, hypotheses in zip(batch, found, strict=True) if not hypotheses]
-            done = [(one, hypotheses) for one, hypotheses in zip(batch, found, strict=True) if hypotheses]
-            if done:
-                yield [one for one, _ in done], [hypotheses for _, hypotheses in done]
-        if cut:
-            yield from self._torch("a text without end")._written(cut, config)
+            yield batch, [result.result() for result in results]
+
+    def _plainly(self, one: Asked, config: DecodeConfig) -> list[Hypothesis]:
+        """With words forbidden as CTranslate2 does it, and texts cut at their limit: the same as torch if greedy."""
+        engine, limit = self._engine(config.precision, 1), self._limit(one, config)
+        source = self._named(one.source)
+        (result,) = engine.translate_batch(
+            [source],
+            num_hypotheses=config.beam,
+            suppress_sequences=[[str(word)] for word in _FORBIDDEN],
+            max_decoding_length=max(1, limit),
+            **_options(config),
+        )
+        texts = [names[:limit] if names[-1:] != [_END] else names[:-1] for names in result.hypotheses]
+        scored = engine.score_batch([source] * len(texts), texts)
+        found = [
+            _hypothesis(names, float(sum(one.log_probs)), config) for names, one in zip(texts, scored, strict=True)
+        ]
+        return _best(found, config)
 
     def _engine(self, precision: str, workers: int) -> "ctranslate2.Translator":
-        """So many batches at a time, which share the threads."""
+        """So many batches at a time, each in a thread of its own: two threads for one batch are slower than one."""
         precision = _FASTEST if precision == "auto" else precision
         if (precision, workers) not in self._engines:
             files = self._files(precision)
@@ -89,47 +150,24 @@ class FastTranslator(TextTranslator):
                 files=files if isinstance(files, dict) else None,
                 compute_type=precision,
                 inter_threads=workers,
-                intra_threads=max(1, self.threads // workers),
+                intra_threads=1,
                 max_queued_batches=-1,
             )
         return self._engines[precision, workers]
 
-    def _start(
-        self, engine: "ctranslate2.Translator", batch: list[Asked], config: DecodeConfig
-    ) -> "list[ctranslate2.AsyncTranslationResult]":
-        names = self._names
-        started: list[ctranslate2.AsyncTranslationResult] = engine.translate_batch(
-            [[names[token] for token in one.source] for one in batch],
-            asynchronous=True,
-            beam_size=config.beam,
-            num_hypotheses=config.beam,
-            length_penalty=_SHARE * config.length_penalty or _LEAST_PENALTY,
-            max_input_length=0,
-            # The end is a token too.
-            max_decoding_length=max(self._limit(one, config) for one in batch) + 1,
-            min_decoding_length=0,
-            return_scores=True,
-            return_end_token=True,
-        )
-        return started
+    def _named(self, ids: list[int]) -> list[str]:
+        return [self._names[word] for word in ids]
 
     def _limit(self, one: Asked, config: DecodeConfig) -> int:
         return most_tokens(config, len(one.source) - 1, places=self._places)
 
-    def _hypotheses(
-        self, one: Asked, result: "ctranslate2.TranslationResult", config: DecodeConfig
-    ) -> list[Hypothesis]:
-        """Best first. None if one was cut off before its end and torch, which lets it end there, can be asked."""
-        found, limit = [], self._limit(one, config)
-        for names, score in zip(result.hypotheses, result.scores, strict=True):
-            length = len(names)
-            ids = [int(name) for name in names]
-            if (length > limit + 1 or ids[-1] != END) and self._otherwise:
-                return []
-            ids = ids[: min(limit, length - (ids[-1] == END))]
-            total = score * length ** (_SHARE * config.length_penalty or _LEAST_PENALTY)
-            found.append(Hypothesis(ids, total / length_penalty(length, config.length_penalty), total))
-        return sorted(found, key=lambda hypothesis: -hypothesis.score)[: config.n_best]
+    def _is_cut(self, one: Asked, result: "ctranslate2.TranslationResult", config: DecodeConfig) -> bool:
+        """Whether one of as many hypotheses as the beam is wide came to its limit; there torch lets it end."""
+        limit = self._limit(one, config)
+        ended = [
+            names for names in result.hypotheses if int(names[-1]) in (END, *_FORBIDDEN) and len(names) <= limit + 1
+        ]
+        return len(ended) < len(result.hypotheses) and sum(names[-1] == _END for names in ended) < config.beam
 
     def _torch(self, obstacle: str) -> TextTranslator:
         if self._otherwise is None:
@@ -139,10 +177,51 @@ class FastTranslator(TextTranslator):
         return self._otherwise()
 
 
+def _options(config: DecodeConfig) -> dict[str, Any]:
+    return {
+        "beam_size": config.beam,
+        "length_penalty": _penalty(config),
+        "max_input_length": 0,
+        "min_decoding_length": 0,
+        "return_scores": True,
+        "return_end_token": True,
+    }
+
+
+def _penalty(config: DecodeConfig) -> float:
+    return _SHARE * config.length_penalty or _LEAST_PENALTY
+
+
+def _ranked(result: "ctranslate2.TranslationResult", config: DecodeConfig) -> list[Hypothesis]:
+    """The best; none if fewer than the beam is wide have ended as they should.
+
+    Of more than that, torch would have seen those that had finished when there were enough: the shortest.
+    """
+    ended = [both for both in zip(result.hypotheses, result.scores, strict=True) if both[0][-1] == _END]
+    if len(ended) < config.beam:
+        return []
+    longest = sorted(len(names) for names, _ in ended)[config.beam - 1]
+    found = [
+        _hypothesis(names[:-1], score * len(names) ** _penalty(config), config)
+        for names, score in ended
+        if len(names) <= longest
+    ]
+    return _best(found, config)
+
+
+def _hypothesis(names: list[str], total: float, config: DecodeConfig) -> Hypothesis:
+    score = total / length_penalty(len(names) + 1, config.length_penalty)
+    return Hypothesis([int(name) for name in names], score, total)
+
+
+def _best(found: list[Hypothesis], config: DecodeConfig) -> list[Hypothesis]:
+    return sorted(found, key=lambda hypothesis: -hypothesis.score)[: config.n_best]
+
+
 def _batches(asked: list[Asked], tokens: int, workers: int) -> Iterator[list[Asked]]:
-    """Longest first, so that the last ones are short and all workers end together; as many as workers, if there are."""
+    """Longest first, so that the last ones are short and all workers end together; no fewer than workers, if possible."""
     ordered = iter(sorted(asked, key=lambda one: -len(one.source)))
-    most = min(_TEXTS, math.ceil(len(asked) / workers))
+    most = min(_TEXTS, -(-len(asked) // workers))
     while first := next(ordered, None):
         room = max(1, min(most, tokens // len(first.source)))
         yield [first, *islice(ordered, room - 1)]

@@ -1,5 +1,7 @@
 """CTranslate2 writes what torch writes, starts without it, and leaves to it what it cannot do."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ import regard
 from regard import folder
 from regard.decode.translator import Translator
 from regard.engine.translator import FastTranslator
+from regard.errors import ConfigError
 from regard.text.tokenizer import BEGIN, END, PAD, UNKNOWN
 from untrained import made
 
@@ -24,17 +27,17 @@ CAN += [{"tie": "target", "positions": "learned", "longest": 40}]
 CANNOT = [("transformer", {"activation": "elu"}), ("transformer", {"positions": "relative"}), ("gru", {}), ("lm", {})]
 
 
-def leaning(path: Path, end: float = 1.5, **settings: object) -> Path:
-    """A model nobody trained, but that is as good as never tempted by what is forbidden, and likes to end."""
+def leaning(path: Path, end: float = 1.5, forbidden: float = -40.0, **settings: object) -> Path:
+    """A model nobody trained, but that leans towards ending, and away from what is forbidden."""
     made("transformer", path, settings=settings)
     weights = safetensors.numpy.load_file(path / folder.MODEL)
     config = folder.load_config(path)[0].model
     last = f"decoder.layers.{(config.decoder_depth or config.depth) - 1}.around_feed_forward.norm"  # type: ignore[union-attr]
-    norm = "decoder.norm" if f"{'decoder.norm'}.weight" in weights else last
+    norm = "decoder.norm" if "decoder.norm.weight" in weights else last
     # The first number of the last layer becomes 1, whatever is read; so the first column of the words is a bias.
     weights[f"{norm}.weight"][0], weights[f"{norm}.bias"][0] = 0, 1
     weights["words.weight"] *= 2
-    weights["words.weight"][[PAD, UNKNOWN, BEGIN], 0] = -40
+    weights["words.weight"][[PAD, UNKNOWN, BEGIN], 0] = forbidden
     weights["words.weight"][END, 0] = end
     safetensors.numpy.save_file(weights, path / folder.MODEL)
     return path
@@ -55,3 +58,86 @@ def test_both_engines_write_the_same(tmp_path: Path, variant: dict[str, object],
     scores = [[score for some in part for _, score in some] for part in (found, expected)]
     assert scores[0] == pytest.approx(scores[1], abs=1e-4)
     assert len({some[0].text for some in found}) > 3, "texts that are all alike would prove nothing"
+
+
+@pytest.mark.parametrize("end", [-40.0, 0.0])
+@pytest.mark.parametrize("beam", [1, 4])
+def test_where_words_are_forbidden_or_texts_endless_the_text_is_still_the_same(
+    tmp_path: Path, end: float, beam: int
+) -> None:
+    path = leaning(tmp_path / "m", end=end, forbidden=1.0)
+    ours, theirs = regard.load(path, engine="auto"), regard.load(path, device="cpu")
+    settings = {"beam": beam, "precision": "float32"}
+    found, expected = ours.n_best(TEXTS, **settings), theirs.n_best(TEXTS, **settings)
+    assert [some[0].text for some in found] == [some[0].text for some in expected]
+    assert [some[0].score for some in found] == pytest.approx([some[0].score for some in expected], abs=1e-4)
+
+
+def test_alone_the_engine_cuts_an_endless_text_at_its_limit(tmp_path: Path) -> None:
+    fast = regard.load(leaning(tmp_path / "m", end=-40.0), engine="ctranslate2")
+    assert len(fast.translate("a b c", beam=3).split()) == 53
+
+
+def test_neither_the_batch_nor_the_threads_change_a_text(tmp_path: Path) -> None:
+    path = leaning(tmp_path / "m")
+    alone = [regard.load(path, engine="ctranslate2", threads=1).translate(text) for text in TEXTS]
+    for threads, tokens in ((1, 1), (2, 40), (3, 10_000)):
+        assert regard.load(path, engine="ctranslate2", threads=threads).translate(TEXTS, batch_tokens=tokens) == alone
+
+
+@pytest.mark.parametrize(("name", "settings"), CANNOT, ids=str)
+def test_what_a_model_has_that_the_engine_has_not_is_named_or_left_to_torch(
+    tmp_path: Path, name: str, settings: dict[str, object]
+) -> None:
+    path = made(name, tmp_path / "m", settings=settings)
+    with pytest.raises(ConfigError, match=r"cannot do model\..*Use --engine auto or torch"):
+        regard.load(path, engine="ctranslate2")
+    assert isinstance(regard.load(path, engine="auto"), Translator)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"sample": True},
+        {"coverage_penalty": 0.2},
+        {"no_repeat": 2},
+        {"min_length": 4},
+        {"max_length": 3},
+        {"prefix": "b a"},
+    ],
+    ids=str,
+)
+def test_a_setting_it_cannot_follow_is_named_or_left_to_torch(tmp_path: Path, settings: dict[str, object]) -> None:
+    path = leaning(tmp_path / "m")
+    fast, slow = both(path)
+    with pytest.raises(ConfigError, match=f"cannot do .*{next(iter(settings))}"):
+        fast.translate(TEXTS, **settings)
+    auto = regard.load(path, engine="auto")
+    assert isinstance(auto, FastTranslator) and auto.translate(TEXTS, **settings) == slow.translate(TEXTS, **settings)
+
+
+def test_an_engine_nobody_knows_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no engine 'marian'"):
+        regard.load(leaning(tmp_path / "m"), engine="marian")
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    code = (
+        "import sys; from regard.cli.main import main; code = main(sys.argv[1:]);"
+        "print('torch' in sys.modules, file=sys.stderr); sys.exit(code)"
+    )
+    return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
+
+
+def test_translating_needs_no_torch_even_to_convert(tmp_path: Path) -> None:
+    path = leaning(tmp_path / "m")
+    for _ in range(2):  # converted, then found
+        done = run("translate", str(path), "a b c", "--precision", "float32", "--beam", "5")
+        assert done.stderr == "False\n"
+        assert done.stdout == regard.load(path, device="cpu").translate("a b c", beam=5) + "\n"
+    assert run("translate", str(path), "a b c", "--engine", "torch").stderr == "True\n"
+
+
+def test_help_needs_no_torch() -> None:
+    code = "import sys; from regard.cli.main import main\ntry: main(['--help'])\nfinally: assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)

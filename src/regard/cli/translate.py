@@ -21,6 +21,7 @@ EXAMPLES = """  regard translate runs/mine "A sentence."
   regard translate runs/mine "A sentence." --beam 8 --n-best 3 --scores
   regard translate runs/mine "A sentence." --sample --temperature 0.8 --n-best 5
   regard translate runs/mine "A sentence." --prefix "Une phrase"
+  regard translate runs/mine --input book.en --engine ctranslate2 --precision float32
 
 Each input line gives one output line, in order; an empty line gives an empty line.
 With --n-best or --scores the lines are: input line number, score, text, separated by tabs."""

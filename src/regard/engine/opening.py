@@ -27,8 +27,8 @@ def open_translator(
 ) -> TextTranslator:
     """The model in a folder, ready to translate; `otherwise` opens it with torch.
 
-    With `auto`, CTranslate2 if it can do what the model and these settings ask for; what a later call asks for and it
-    cannot do is left to torch as well. With `ctranslate2`, whatever it cannot do is an error.
+    With `auto`, CTranslate2 if it can do what the model and these settings ask for, and there is no GPU; what a later call
+    asks for and it cannot do is left to torch as well. With `ctranslate2`, whatever it cannot do is an error.
     """
     if engine not in ENGINES:
         raise ConfigError(f"There is no engine {engine!r}. Use one of: {', '.join(ENGINES)}.")
@@ -36,11 +36,19 @@ def open_translator(
         return otherwise()
     config, about = load_config(path)
     obstacle = _obstacle(config, about, device, settings or {})
+    if obstacle is None and engine == "auto" and device == "auto" and _has_gpu():
+        return otherwise()
     if obstacle is None:
         return _opened(path, config, threads, otherwise if engine == "auto" else None)
     if engine == "ctranslate2":
         raise ConfigError(f"The engine ctranslate2 cannot do {obstacle} as torch does it. Use --engine auto or torch.")
     return otherwise()
+
+
+def _has_gpu() -> bool:
+    import ctranslate2
+
+    return bool(ctranslate2.get_cuda_device_count())
 
 
 def _obstacle(config: Config, about: dict[str, Any], device: str, settings: Mapping[str, Any]) -> str | None:

@@ -63,7 +63,7 @@ class FastTranslator(TextTranslator):
         `otherwise` opens a translator for what cannot be done here.
         """
         super().__init__(tokenizer, config, longest_source)
-        self.threads = threads or len(os.sched_getaffinity(0))
+        self.threads = threads or _cores()
         self._files = files
         self._places = places
         self._otherwise = otherwise
@@ -175,6 +175,11 @@ class FastTranslator(TextTranslator):
                 f"The engine ctranslate2 cannot do {obstacle} as torch does it. Use --engine auto or torch, or leave it out."
             )
         return self._otherwise()
+
+
+def _cores() -> int:
+    """Those this process may use, where the system tells."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _options(config: DecodeConfig) -> dict[str, Any]:

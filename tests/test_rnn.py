@@ -86,6 +86,30 @@ def test_the_encoder_is_torchs_layers(cell: Any, both: bool) -> None:
 
 
 @pytest.mark.parametrize("cell", ["lstm", "gru"])
+@pytest.mark.parametrize("both", [True, False])
+def test_the_encoder_reads_and_learns_from_each_row_as_if_it_stood_alone(cell: Any, both: bool) -> None:
+    encoder = Encoder(Seq2SeqConfig(width=WIDTH, depth=2, cell=cell, bidirectional=both)).eval()
+    disturb(encoder)
+    x, lengths = torch.randn(3, 6, WIDTH, requires_grad=True), torch.tensor([6, 2, 1])
+    weighed = torch.randn(3, 6, WIDTH)  # so that no two places have the same gradient
+    memory, ends = encoder(x, lengths)
+    assert not memory[1, 2:].any()
+    assert not memory[2, 1:].any()
+    alone = [encoder(x[row : row + 1, :length], lengths[row : row + 1]) for row, length in enumerate(lengths)]
+    for row, (length, (own, own_ends)) in enumerate(zip(lengths, alone, strict=True)):
+        assert_close(memory[row, :length], own[0], **close)
+        for end, own_end in zip(ends, own_ends, strict=True):
+            assert_close([part[row] for part in end], [part[0] for part in own_end], **close)
+    wanted = [x, *encoder.parameters()]
+    together = torch.autograd.grad((memory * weighed).sum() + sum(part.sum() for end in ends for part in end), wanted)
+    one_by_one = [
+        (own * weighed[row, : own.shape[1]]).sum() + sum(part.sum() for end in own_ends for part in end)
+        for row, (own, own_ends) in enumerate(alone)
+    ]
+    assert_close(together, torch.autograd.grad(torch.stack(one_by_one).sum(), wanted), **close)
+
+
+@pytest.mark.parametrize("cell", ["lstm", "gru"])
 def test_the_decoders_layers_are_torchs_whether_whole_or_word_by_word(cell: Any) -> None:
     config = Seq2SeqConfig(width=WIDTH, depth=2, cell=cell)
     stack, cells = Stack(config).eval(), Cells(config).eval()

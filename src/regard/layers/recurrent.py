@@ -18,6 +18,7 @@ Layer = tuple[Tensor, ...]
 Kind = type[nn.RNN] | type[nn.LSTM] | type[nn.GRU]
 
 LSTM_GATES = 4
+SHUT = 1e4  # so far from zero that a gate is 0 or 1 exactly, whatever else reaches it
 
 
 def stacked(kind: Kind, width: int, depth: int, *, bidirectional: bool = False) -> Sequence[nn.Module]:
@@ -32,8 +33,10 @@ def read_to_the_end(
 ) -> tuple[Tensor, list[Layer]]:
     """Read each row from nothing to its own last word: the top layer's states, and what each layer remembers then.
 
-    Packed, a sentence ends where its words do: a backward direction starts there, and padding is never read.
+    A backward direction starts at that word; padding is never read, and has states of zero.
     """
+    if x_BSW.device.type == "cpu" and all(isinstance(layer, nn.LSTM) for layer in layers):
+        return _read_padded(cast("Sequence[nn.LSTM]", layers), dropout, x_BSW, lengths_B)
     packed = pack_padded_sequence(x_BSW, lengths_B.cpu(), batch_first=True, enforce_sorted=False)
     ends: list[Layer] = []
     for layer in layers:
@@ -42,6 +45,37 @@ def read_to_the_end(
         ends.append(tuple(part_NBW.transpose(0, 1).flatten(1) for part_NBW in _parts(end)))
     memory_BSW, _ = pad_packed_sequence(packed, batch_first=True, total_length=x_BSW.shape[1])
     return memory_BSW, ends
+
+
+def _read_padded(
+    layers: Sequence[nn.LSTM], dropout: Dropout, x_BSW: Tensor, lengths_B: Tensor
+) -> tuple[Tensor, list[Layer]]:
+    """The same without packing, for which torch has no kernel of a whole sentence on a processor.
+
+    A kernel that knows nothing of padding reads it, too. So each word has one more number, 1 at padding, whose weights
+    close the input gates and open the forget gates there. A cell then goes through padding as it is: the forward
+    direction's to the end, and the backward one's, still empty, to the last word.
+    """
+    padding_BS1 = (torch.arange(x_BSW.shape[1]) >= lengths_B[:, None])[:, :, None]
+    last_B11 = (lengths_B - 1)[:, None, None]
+    ends: list[Layer] = []
+    for layer in layers:
+        x_BSW = torch.cat([dropout(x_BSW) if ends else x_BSW, padding_BS1.to(x_BSW.dtype)], 2)
+        directions, own = len(layer.all_weights), layer.hidden_size
+        weights = [part for of_one in layer.all_weights for part in (_gated(of_one[0]), *of_one[1:])]
+        empty_NBW = x_BSW.new_zeros(directions, len(x_BSW), own)
+        state = (empty_NBW, empty_NBW)
+        x_BSW, _, cell_NBW = torch.lstm(x_BSW, state, weights, True, 1, 0.0, layer.training, directions > 1, True)
+        x_BSW = x_BSW.masked_fill(padding_BS1, 0.0)
+        forward_BW = x_BSW[:, :, :own].gather(1, last_B11.expand(-1, 1, own))[:, 0]
+        ends.append((torch.cat([forward_BW, x_BSW[:, 0, own:]], 1), cell_NBW.transpose(0, 1).flatten(1)))
+    return x_BSW, ends
+
+
+def _gated(input_GI: Tensor) -> Tensor:
+    """An LSTM's matrix for words with a column more, for the number that tells padding."""
+    gate_4 = input_GI.new_tensor([-SHUT, SHUT, 0.0, 0.0])
+    return torch.cat([input_GI, gate_4.repeat_interleave(len(input_GI) // LSTM_GATES)[:, None]], 1)
 
 
 def read_on(

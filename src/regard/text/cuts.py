@@ -18,20 +18,30 @@ class BpeDropout:
 
     def __init__(self, scores: Scores) -> None:
         self._scores = scores
+        self._of_characters = lru_cache(maxsize=100_000)(self._pair_scores)
 
     def cut(self, word: str, amount: float, random: Random) -> list[str]:
         """Merge from single characters, each time the best merge that is not skipped, until all of them are."""
-        parts = list(word)
-        while len(parts) > 1:
+        parts, scores = list(word), self._of_characters(word).copy()
+        draw, score_of = random.random, self._scores.get
+        while True:
             best, place = -math.inf, -1
-            for i, (left, right) in enumerate(pairwise(parts)):
-                score = self._scores.get(left + right, -math.inf)
-                if score > best and not (amount and random.random() < amount):
+            for i, score in enumerate(scores):
+                if score > best and draw() >= amount:
                     best, place = score, i
             if place < 0:
-                break
-            parts[place : place + 2] = [parts[place] + parts[place + 1]]
-        return parts
+                return parts
+            merged = parts[place] = parts[place] + parts.pop(place + 1)
+            # Only the merges on either side of this one have changed.
+            del scores[place]
+            if place > 0:
+                scores[place - 1] = score_of(parts[place - 1] + merged, -math.inf)
+            if place < len(scores):
+                scores[place] = score_of(merged + parts[place + 1], -math.inf)
+
+    def _pair_scores(self, word: str) -> list[float]:
+        """Of each merge of two characters."""
+        return [self._scores.get(left + right, -math.inf) for left, right in pairwise(word)]
 
 
 class UnigramSampling:

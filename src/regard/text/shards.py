@@ -115,8 +115,8 @@ class Shards:
 
 
 def _map(path: Path, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    # An empty file cannot be mapped.
-    return np.memmap(path, dtype=dtype, mode="r") if path.stat().st_size else np.empty(0, dtype)
+    # An empty file cannot be mapped. As a plain array, a mapped file is cut several times as fast.
+    return np.asarray(np.memmap(path, dtype=dtype, mode="r")) if path.stat().st_size else np.empty(0, dtype)
 
 
 def _starts(lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

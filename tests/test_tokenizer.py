@@ -40,6 +40,12 @@ def test_a_stored_tokenizer_is_the_same_tokenizer(kind: str, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_the_ids_do_not_depend_on_how_many_threads_find_them(kind: str) -> None:
+    tokenizer = learned(kind)
+    assert tokenizer.encode(LINES, threads=3) == tokenizer.encode(LINES)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_special_ids_are_the_same_everywhere_and_never_written(kind: str) -> None:
     tokenizer = learned(kind)
     assert tokenizer.pieces([PAD, UNKNOWN, BEGIN, END]) == ["<pad>", "<unk>", "<s>", "</s>"]

@@ -1,6 +1,5 @@
 """Labelled text: made ready on disk, and batches of it. A label is the second side of a pair, so files are read alike."""
 
-import itertools
 import json
 import random
 from collections.abc import Iterator
@@ -19,7 +18,7 @@ from regard.text.batch import Rows
 from regard.text.corpus import Corpus
 from regard.text.loader import Plan, ShardLoader, plan
 from regard.text.pair import Pair
-from regard.text.prepare import ENCODED_AT_A_TIME, Learn, Progress, Reservoir, hold_out, key_of, learn_into, once
+from regard.text.prepare import Learn, Progress, Reservoir, encoded, hold_out, key_of, learn_into, once
 from regard.text.shards import Shards, ShardWriter, Tokenised
 from regard.text.tokenizer import BEGIN, END, PAD, Tokenizer, load_tokenizer
 
@@ -78,16 +77,18 @@ def _write(
     numbers = {label: number for number, label in enumerate(labels)}
     writers = {side: ShardWriter(folder / side, tokenizer.size) for side in ("train", "valid")}
     for name, corpus in [("train", train)] + ([("valid", valid)] if valid else []):
-        texts, done = labelled_texts(corpus), 0
-        while chunk := list(itertools.islice(texts, ENCODED_AT_A_TIME)):
-            for (line, pair), ids in zip(chunk, tokenizer.encode([pair.source for _, pair in chunk]), strict=True):
-                if pair.target not in numbers:
-                    raise DataError(f"{corpus.place(line)} has the label {pair.target!r}, which training never shows.")
-                side = "valid" if name == "valid" or done in held_out else "train"
-                target = [numbers[pair.target]]
-                writers[side].add(Tokenised(line, ids, target, pair if side == "valid" else None))
-                done += 1
-            progress("tokenising", done)
+        done = 0
+        with encoded(labelled_texts(corpus), lambda row: (row[1].source,), tokenizer) as chunks:
+            for chunk, ids_of_texts in chunks:
+                for (line, pair), ids in zip(chunk, ids_of_texts, strict=True):
+                    if pair.target not in numbers:
+                        place = corpus.place(line)
+                        raise DataError(f"{place} has the label {pair.target!r}, which training never shows.")
+                    side = "valid" if name == "valid" or done in held_out else "train"
+                    target = [numbers[pair.target]]
+                    writers[side].add(Tokenised(line, ids, target, pair if side == "valid" else None))
+                    done += 1
+                progress("tokenising", done)
     for writer in writers.values():
         writer.close()
     return notes

@@ -2,15 +2,18 @@
 
 import itertools
 import json
+import os
 import random
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from regard.config import TextConfig
 from regard.errors import DataError
+from regard.text.ahead import ahead
 from regard.text.corpus import Corpus
 from regard.text.documents import Documents
 from regard.text.pair import Pair
@@ -19,6 +22,7 @@ from regard.text.stream import Stream, StreamWriter
 from regard.text.tokenizer import Tokenizer, load_tokenizer
 
 ENCODED_AT_A_TIME = 5000
+THREADS = os.cpu_count() or 1
 LINES_HELD_OUT = 10_000  # of running text, when there is no other to validate on; at most a tenth of it
 Progress = Callable[[str, int], None]
 
@@ -182,13 +186,14 @@ def _write_text(
     writers = {name: StreamWriter(folder / name, tokenizer.size) for name in ("train", "valid")}
     for name, documents in names:
         first_held_out = drawn.offered - held_out if name == "train" else 0
-        lines, done = documents.lines(), 0
-        while chunk := list(itertools.islice(lines, ENCODED_AT_A_TIME)):
-            for line, ids in zip(chunk, tokenizer.encode([line.text for line in chunk]), strict=True):
-                side = "train" if name == "train" and done < first_held_out else "valid"
-                writers[side].add(ids, size=len(line.text.encode()), closes=line.closes)
-                done += 1
-            progress("tokenising", done)
+        done = 0
+        with encoded(documents.lines(), lambda line: (line.text,), tokenizer) as chunks:
+            for chunk, ids_of_lines in chunks:
+                for line, ids in zip(chunk, ids_of_lines, strict=True):
+                    side = "train" if name == "train" and done < first_held_out else "valid"
+                    writers[side].add(ids, size=len(line.text.encode()), closes=line.closes)
+                    done += 1
+                progress("tokenising", done)
     for writer in writers.values():
         writer.close()
     return notes
@@ -234,14 +239,24 @@ def hold_out(corpus: Corpus, count: int, config: TextConfig, seed: int) -> set[i
 
 def _tokenise(corpus: Corpus, tokenizer: Tokenizer, progress: Progress) -> Iterator[Tokenised]:
     done = 0
-    pairs = corpus.pairs()
-    while chunk := list(itertools.islice(pairs, ENCODED_AT_A_TIME)):
-        sources = tokenizer.encode([pair.source for _, pair in chunk])
-        targets = tokenizer.encode([pair.target for _, pair in chunk])
-        for (line, pair), source, target in zip(chunk, sources, targets, strict=True):
-            yield Tokenised(line, source, target, pair)
-        done += len(chunk)
-        progress("tokenising", done)
+    with encoded(corpus.pairs(), lambda row: row[1], tokenizer) as chunks:
+        for chunk, ids in chunks:
+            for (line, pair), source, target in zip(chunk, ids[0::2], ids[1::2], strict=True):
+                yield Tokenised(line, source, target, pair)
+            done += len(chunk)
+            progress("tokenising", done)
+
+
+def encoded(
+    things: Iterator[T], texts: Callable[[T], tuple[str, ...]], tokenizer: Tokenizer
+) -> "closing[Generator[tuple[list[T], list[list[int]]], None, None]]":
+    """Many things at a time, and the ids of all their texts: found while those before them are written to disk."""
+
+    def chunks() -> Iterator[tuple[list[T], list[list[int]]]]:
+        while chunk := list(itertools.islice(things, ENCODED_AT_A_TIME)):
+            yield chunk, tokenizer.encode([text for thing in chunk for text in texts(thing)], threads=THREADS)
+
+    return closing(ahead(chunks()))
 
 
 def key_of(

@@ -61,14 +61,14 @@ class Tokenizer(ABC):
         """What the model folder stores."""
 
     @abstractmethod
-    def _encode(self, texts: list[str]) -> list[list[int]]: ...
+    def _encode(self, texts: list[str], threads: int) -> list[list[int]]: ...
 
     @abstractmethod
     def _decode(self, ids: list[int]) -> str: ...
 
-    def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """Ids of each text, without begin and end."""
-        return self._encode([text.lower() for text in texts] if self.lowercase else list(texts))
+    def encode(self, texts: Sequence[str], *, threads: int = 1) -> list[list[int]]:
+        """Ids of each text, without begin and end; the same ones however many threads find them."""
+        return self._encode([text.lower() for text in texts] if self.lowercase else list(texts), threads)
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text; special ids but the unknown word are left out."""
@@ -170,10 +170,9 @@ class Subwords(Tokenizer):
     def as_bytes(self) -> bytes:
         return self._model
 
-    def _encode(self, texts: list[str]) -> list[list[int]]:
-        # One thread: this runs beside training, and the ids must not depend on the machine.
+    def _encode(self, texts: list[str], threads: int) -> list[list[int]]:
         if self._break is None or not any("\n" in text for text in texts):
-            encoded: list[list[int]] = self._processor.Encode(texts, out_type=int, num_threads=1)
+            encoded: list[list[int]] = self._processor.Encode(texts, out_type=int, num_threads=threads)
         else:
             encoded = [self._encode_lines(text.split("\n"), self._break) for text in texts]
         return encoded if self.mask is None else [self._join_masks(ids) for ids in encoded]
@@ -206,12 +205,15 @@ class Subwords(Tokenizer):
         # Pieces begin with the mark of a space or hold none, so that each word can be cut by itself.
         for word in re.findall(f"{SPACE}?[^{SPACE}]+|{SPACE}", self._processor.Normalize(text)):
             for piece in self._cutter.cut(word, amount, random):
-                ids.extend(self._piece_ids(piece, after_unknown=bool(ids) and ids[-1] == UNKNOWN))
+                known = self._ids.get(piece)
+                if known is not None:
+                    ids.append(known)
+                else:
+                    ids.extend(self._spelled(piece, after_unknown=bool(ids) and ids[-1] == UNKNOWN))
         return ids
 
-    def _piece_ids(self, piece: str, *, after_unknown: bool) -> list[int]:
-        if piece in self._ids:
-            return [self._ids[piece]]
+    def _spelled(self, piece: str, *, after_unknown: bool) -> list[int]:
+        """What stands for a piece that the vocabulary does not hold."""
         if self._bytes:
             return [self._bytes[byte] for byte in piece.encode()]
         return [] if after_unknown else [UNKNOWN]  # as SentencePiece does: one mark for a run of them
@@ -257,7 +259,7 @@ class Listed(Tokenizer):
         content = {"kind": self.kind, "symbols": self._symbols[len(SPECIALS) :]}
         return json.dumps(content, ensure_ascii=False, indent=0).encode()
 
-    def _encode(self, texts: list[str]) -> list[list[int]]:
+    def _encode(self, texts: list[str], threads: int) -> list[list[int]]:
         if self.mask is not None:
             texts = [text.replace(MASKED, _ONE) for text in texts]
         return [[self._ids.get(symbol, UNKNOWN) for symbol in cut(self.kind, text)] for text in texts]

@@ -67,7 +67,7 @@ class WordPiece(Tokenizer):
         content = {**self._options, "words": self._words[len(SPECIALS) + 1 :]}
         return json.dumps(content, ensure_ascii=False, indent=0).encode()
 
-    def _encode(self, texts: list[str]) -> list[list[int]]:
+    def _encode(self, texts: list[str], threads: int) -> list[list[int]]:
         # One by one: the engine's batches would start threads of their own beside those of training.
         return [list(self._engine.encode(text, add_special_tokens=False).ids) for text in texts]
 

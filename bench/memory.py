@@ -3,7 +3,8 @@
     python bench/memory.py --size base
 
 Each size of batch has a process of its own. One JSON line for each, and a last one: megabytes that a further thousand
-tokens cost between each two sizes.
+places of a batch, source and target together, cost between each two sizes. The first ones cost less: what small batches
+hold on the way forth fits into what gradients take on the way back.
 """
 
 import argparse
@@ -20,7 +21,7 @@ from regard.config import SIZES, TrainConfig
 from regard.config.models import MODEL_CONFIGS
 from regard.device import keep_memory, pick_precision
 
-TOKENS = (500, 1000, 2000, 4000)
+TOKENS = (500, 1000, 2000, 4000, 8000)
 STEPS = 3
 
 
@@ -37,9 +38,11 @@ def measure(model: str, size: str, tokens: int) -> None:
     before = held()
     precision = pick_precision("auto", torch.device("cpu"))
     step = ours(config, precision, TrainConfig(), text=False)
-    for number, batch in enumerate(pair_batches(tokens, STEPS), 1):
+    batches = pair_batches(tokens, STEPS)
+    for number, batch in enumerate(batches, 1):
         step(number, batch)
-    line = {"model": model, "size": size, "vocabulary": VOCABULARY, "batch_tokens": tokens}
+    places = max(batch.places for batch in batches)
+    line = {"model": model, "size": size, "vocabulary": VOCABULARY, "batch_tokens": tokens, "places": places}
     print(json.dumps({**line, "megabytes_before": before, "megabytes": held()}))
 
 
@@ -58,9 +61,9 @@ def main() -> None:
         command = [sys.executable, __file__, "--model", chosen.model, "--size", chosen.size, "--tokens", str(tokens)]
         line = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
         print(json.dumps(line), flush=True)
-        peaks.append((tokens, line["megabytes"]))
+        peaks.append((line["places"], line["megabytes"]))
     slopes = [round(1000 * (b - a) / (n - m), 1) for (m, a), (n, b) in itertools.pairwise(peaks)]
-    print(json.dumps({"megabytes_for_a_thousand_tokens": slopes}))
+    print(json.dumps({"megabytes_for_a_thousand_places": slopes}))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,42 @@
+"""`python -m bench --part NAME`: measures one part, or all; keeps what was found and writes it down."""
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from bench import inputs, report
+from bench.parts import machine, training
+from bench.result import Options, Result
+
+PARTS: dict[str, Callable[[Options], Result]] = {
+    "training-tiny": training.tiny,
+    "training-base": training.base,
+    "machine-tiny": machine.tiny,
+    "machine-base": machine.base,
+    "machine-peak": machine.peak,
+}
+
+
+def main() -> None:
+    """Measure what was asked for."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--part", default="all", choices=["all", *PARTS], help="what to measure")
+    parser.add_argument(
+        "--rounds", type=int, default=5, help="turns of every contestant; the best and the median count"
+    )
+    parser.add_argument("--seconds", type=float, default=150, help="of a part, after which no new round begins")
+    parser.add_argument("--data", type=Path, default=inputs.BESIDE, metavar="DIR", help="the folder of Multi30k")
+    parser.add_argument("--model", type=Path, metavar="DIR", help="a trained model folder to translate with")
+    asked = parser.parse_args()
+    options = Options(asked.data, asked.rounds, asked.seconds, asked.model)
+    for name in PARTS if asked.part == "all" else [asked.part]:
+        print(f"measuring {name}", file=sys.stderr)
+        result = PARTS[name](options)
+        report.show(result)
+        report.keep(name, result)
+    report.write()
+
+
+if __name__ == "__main__":
+    main()

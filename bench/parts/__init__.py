@@ -1,0 +1,1 @@
+"""What is measured: one part for each file, run by `python -m bench --part NAME`."""

@@ -1,0 +1,42 @@
+"""What every contestant's process does: get ready, say so, then work when told to and sleep otherwise.
+
+It reads one JSON object a line from standard input, what to do, and answers each with one on standard output. Only the
+standard library is used here, as this runs in every peer's environment.
+"""
+
+import importlib.metadata
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+Answer = dict[str, Any]
+
+
+def serve(prepare: Callable[[dict[str, Any]], Callable[[dict[str, Any]], Answer]]) -> None:
+    """Prepare from the settings in argv[1], then answer line by line until standard input ends."""
+    # A peer may print; only answers go to whoever is listening.
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+
+    def say(answer: Answer) -> None:
+        print(json.dumps(answer), file=answers, flush=True)
+
+    work = prepare(json.loads(sys.argv[1]))
+    say({"ready": True})
+    for line in sys.stdin:
+        say(work(json.loads(line)))
+
+
+def timed_steps(step: Callable[[int], int], batches: int) -> Answer:
+    """Take each batch once, in order; `step` trains on the batch of this number and returns its target tokens."""
+    began = time.perf_counter()
+    tokens = sum(step(number) for number in range(batches))
+    return {"amount": tokens, "seconds": time.perf_counter() - began}
+
+
+def version(package: str) -> str:
+    """Name and version of what is being measured."""
+    return f"{package} {importlib.metadata.version(package)}"

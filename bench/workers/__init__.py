@@ -1,0 +1,1 @@
+"""One contestant each: a script that runs in its own interpreter and obeys `bench.worker`."""

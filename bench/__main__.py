@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bench import inputs, report
-from bench.parts import machine, training
+from bench.parts import machine, training, translation
 from bench.result import Options, Result
 
 PARTS: dict[str, Callable[[Options], Result]] = {
@@ -15,6 +15,7 @@ PARTS: dict[str, Callable[[Options], Result]] = {
     "machine-tiny": machine.tiny,
     "machine-base": machine.base,
     "machine-peak": machine.peak,
+    "translation": translation.translate,
 }
 
 

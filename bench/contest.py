@@ -42,7 +42,7 @@ class Contestant:
 
     def __init__(self, entry: Entry, python: Path) -> None:
         self.name = entry.name
-        self._said: IO[bytes] = tempfile.TemporaryFile()
+        self._said: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (open as long as the process)
         command = [str(python), "-m", f"bench.workers.{entry.worker}", json.dumps(entry.settings)]
         self._process = subprocess.Popen(
             command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said, text=True

@@ -63,10 +63,8 @@ def machine() -> dict[str, Any]:
 def _processor() -> str:
     """Its name and what it can do that matters here; empty where the system does not say."""
     try:
-        told = dict(
-            (key.strip(), value.strip())
-            for key, _, value in (line.partition(":") for line in Path("/proc/cpuinfo").read_text().splitlines())
-        )
+        lines = [line.partition(":") for line in Path("/proc/cpuinfo").read_text().splitlines()]
+        told = {key.strip(): value.strip() for key, _, value in lines}
     except OSError:
         return platform.processor()
     able = [

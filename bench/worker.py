@@ -4,12 +4,12 @@ It reads one JSON object a line from standard input, what to do, and answers eac
 standard library is used here, as this runs in every peer's environment.
 """
 
-import importlib.metadata
 import json
 import os
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 Answer = dict[str, Any]
@@ -37,6 +37,7 @@ def timed_steps(step: Callable[[int], int], batches: int) -> Answer:
     return {"amount": tokens, "seconds": time.perf_counter() - began}
 
 
-def version(package: str) -> str:
-    """Name and version of what is being measured."""
-    return f"{package} {importlib.metadata.version(package)}"
+def texts(settings: dict[str, Any]) -> list[str]:
+    """The sentences to translate, from the file that the settings name."""
+    found: list[str] = json.loads(Path(settings["texts"]).read_text())
+    return found

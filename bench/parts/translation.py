@@ -1,0 +1,129 @@
+"""Sentences translated a second, beam search, the very same weights for everyone; start-up is not counted."""
+
+import json
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sacrebleu.metrics import BLEU
+
+import regard
+from bench import inputs
+from bench.contest import Contestant, Entry, race
+from bench.parts.starting import started
+from bench.result import Options, Result
+from regard import folder as folders
+
+OURS = "Regard, torch"
+BEAM = 5
+HUGGINGFACE = "Hugging Face generate"
+TUNED = "CTranslate2, hand-tuned"
+DEFAULTS = "CTranslate2, its defaults"
+ITS_DEFAULTS = {"precision": "default", "workers": 1, "threads": 0, "batch": 0, "of": "examples"}
+DEMO_MINUTES = 3
+
+
+class Job(NamedTuple):
+    """What to translate, and what it should become."""
+
+    settings: dict[str, Any]
+    right: list[str]
+    about: str
+
+
+def translate(options: Options) -> Result:
+    """All engines in turns, each with the settings that were best for it in a first pass."""
+    job = _job(options)
+    result = Result("Translating", "sentences a second", job.about, OURS)
+    own = [
+        Entry(OURS, "translate_regard", job.settings),
+        Entry("Regard", "translate_regard", job.settings | {"load": {"engine": "auto"}}),
+        Entry(
+            "Regard, shortlist",
+            "translate_regard",
+            job.settings | {"load": {"engine": "auto"}, "decode": {"shortlist": 1}},
+        ),
+    ]
+    others = [
+        Entry(HUGGINGFACE, "translate_huggingface", job.settings, "huggingface"),
+        Entry(TUNED, "translate_ctranslate2", job.settings, "ctranslate2"),
+        Entry(DEFAULTS, "translate_ctranslate2", job.settings, "ctranslate2"),
+    ]
+    with started([*own, *others], result) as racers:
+        orders = {racer.name: _tuned(racer) for racer in racers}
+        result.lines = race(racers, options.rounds, options.seconds, orders)
+        for racer in racers:
+            written = racer.go(**orders[racer.name])["written"]
+            bleu = BLEU(tokenize="none").corpus_score(written, [job.right]).score
+            told = [result.notes.get(racer.name, ""), _told(orders[racer.name]), f"BLEU {bleu:.2f}"]
+            result.notes[racer.name] = "; ".join(part for part in told if part)
+    return result
+
+
+def _job(options: Options) -> Job:
+    texts, right, about = inputs.test_set(options.data)
+    path = inputs.MADE / "texts.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(texts))
+    folder = options.model or _quickly_trained(options.data)
+    config, _ = folders.load_config(folder)
+    model = vars(config.model)
+    settings = {
+        "folder": str(folder.resolve()),
+        "texts": str(path),
+        "model": {name: model[name] for name in ("depth", "width", "inner", "heads", "dropout")},
+        "beam": BEAM,
+        "length_penalty": config.decode.length_penalty,
+    }
+    shape = f"{model['depth']} + {model['depth']} layers, width {model['width']}"
+    return Job(
+        settings,
+        right,
+        f"{about}, beam {BEAM}; a Transformer of {shape}, the same weights for all. BLEU without tokenisation.",
+    )
+
+
+def _quickly_trained(data: Path) -> Path:
+    """A small model made in minutes, where no better one is named: on the same text as the test set."""
+    folder = inputs.MADE / "model"
+    if not (folder / "model.safetensors").exists():
+        there = (data / "tok" / "train.en.gz").exists()
+        names = [str(data / "tok" / f"train.{side}.gz") for side in ("en", "de")] if there else ["builtin:en-fr"]
+        settings = {"train.max_minutes": DEMO_MINUTES, "train.warm_up": 400, "train.rate": 3.5e-3}
+        regard.train(names, folder, model="transformer", size="tiny", settings=settings)
+    return folder
+
+
+def _tuned(racer: Contestant) -> dict[str, Any]:
+    """The order that lets it translate fastest, tried one by one."""
+    if racer.name == HUGGINGFACE:
+        return _fastest(racer, [{"batch": size} for size in (16, 32, 64, 128, 256)])
+    if racer.name == DEFAULTS:
+        return dict(ITS_DEFAULTS)
+    if racer.name != TUNED:
+        return {}
+    precisions = ("int8", "int8_float32", "int8_bfloat16", "bfloat16", "float32")
+    first = _fastest(racer, [_ctranslate2(low, *split, 32) for low, split in product(precisions, ((1, 2), (2, 1)))])
+    sizes = [(16, "examples"), (32, "examples"), (64, "examples"), (512, "tokens"), (1024, "tokens"), (2048, "tokens")]
+    return _fastest(racer, [first | {"batch": size, "of": kind} for size, kind in sizes])
+
+
+def _ctranslate2(precision: str, workers: int, threads: int, batch: int) -> dict[str, Any]:
+    return {"precision": precision, "workers": workers, "threads": threads, "batch": batch, "of": "examples"}
+
+
+def _fastest(racer: Contestant, orders: list[dict[str, Any]]) -> dict[str, Any]:
+    racer.go(**orders[0])  # the first is slower than it would be
+    seconds = [racer.go(**order)["seconds"] for order in orders]
+    return orders[seconds.index(min(seconds))]
+
+
+def _told(order: dict[str, Any]) -> str:
+    if not order or order == ITS_DEFAULTS:
+        return ""
+    if "precision" not in order:
+        return f"batches of {order['batch']}"
+    return (
+        f"{order['precision']}, {order['workers']} workers of {order['threads']} threads, "
+        f"batches of {order['batch']} {order['of']}"
+    )

@@ -1,0 +1,24 @@
+"""Regard translating a list of sentences, as `regard translate FILE` does once it has started."""
+
+import time
+from typing import Any
+
+import regard
+from bench import worker
+
+
+def prepare(settings: dict[str, Any]) -> Any:
+    """The model of a folder, with one of Regard's engines."""
+    translator = regard.load(settings["folder"], device="cpu", **settings.get("load", {}))
+    texts = worker.texts(settings)
+
+    def go(order: dict[str, Any]) -> dict[str, Any]:
+        began = time.perf_counter()
+        written = translator.translate(texts, beam=settings["beam"], **settings.get("decode", {}))
+        return {"amount": len(texts), "seconds": time.perf_counter() - began, "written": written}
+
+    return go
+
+
+if __name__ == "__main__":
+    worker.serve(prepare)

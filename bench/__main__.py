@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bench import inputs, report
-from bench.parts import machine, training, translation
+from bench.parts import cold, growth, machine, plain, training, translation
 from bench.result import Options, Result
 
 PARTS: dict[str, Callable[[Options], Result]] = {
@@ -16,6 +16,9 @@ PARTS: dict[str, Callable[[Options], Result]] = {
     "machine-base": machine.base,
     "machine-peak": machine.peak,
     "translation": translation.translate,
+    "cold": cold.start,
+    "growth": growth.grow,
+    "recurrent-conv": plain.compare,
 }
 
 
@@ -36,7 +39,7 @@ def main() -> None:
         result = PARTS[name](options)
         report.show(result)
         report.keep(name, result)
-    report.write()
+        report.write()
 
 
 if __name__ == "__main__":

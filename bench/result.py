@@ -31,14 +31,17 @@ class Result:
     unit: str
     about: str
     ours: str = ""
-    """Whose ratios the table shows."""
+    """Who is compared with the others."""
+    comparison: str = ""
+    """What a ratio to ours is called; by default how many times as fast ours is."""
     lines: list[Line] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)
     """What else is known of a contestant: its version, the settings it was best with, its BLEU."""
     curves: dict[str, list[dict[str, float]]] = field(default_factory=dict)
     """Points of what grows, by what it grows with."""
-    less_is_better: bool = False
+    table: list[list[str]] = field(default_factory=list)
+    """A header and rows, of what was not measured in turns by the conductor."""
 
     def as_json(self) -> dict[str, Any]:
         """All of it, with the machine and the day."""

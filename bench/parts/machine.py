@@ -51,4 +51,8 @@ def _bound(name: str, batches: Batches, model: dict[str, Any], options: Options)
     )
     with started(entries, result) as racers:
         result.lines = race(racers, options.rounds, options.seconds)
+    best = {line.name: line.best for line in result.lines}
+    for name, low in (("Regard", "bfloat16"), ("Regard, float32", "float32")):
+        shares = [best[name] / best[f"products, {low}, {kind}"] for kind in ("padded", "real words")]
+        result.notes[name] = f"{shares[0]:.0%} of its products' speed, {shares[1]:.0%} of that without padding"
     return result

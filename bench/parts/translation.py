@@ -65,7 +65,7 @@ def _job(options: Options) -> Job:
     path = inputs.MADE / "texts.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(texts))
-    folder = options.model or _quickly_trained(options.data)
+    folder = trained(options)
     config, _ = folders.load_config(folder)
     model = vars(config.model)
     settings = {
@@ -83,8 +83,11 @@ def _job(options: Options) -> Job:
     )
 
 
-def _quickly_trained(data: Path) -> Path:
-    """A small model made in minutes, where no better one is named: on the same text as the test set."""
+def trained(options: Options) -> Path:
+    """The model folder that was named, or a small model made in minutes on the same text as the test set."""
+    if options.model:
+        return options.model
+    data = options.data
     folder = inputs.MADE / "model"
     if not (folder / "model.safetensors").exists():
         there = (data / "tok" / "train.en.gz").exists()

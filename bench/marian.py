@@ -13,8 +13,11 @@ from bench.sizes import BEGIN, END, PAD
 POSITIONS = 512
 
 
-def build(shape: dict[str, Any], vocabulary: int) -> MarianMTModel:
-    """A new model: norm after the sub-layers, sinusoids, ReLU, one table of words for everything."""
+def build(shape: dict[str, Any], vocabulary: int, attention: str = "sdpa") -> MarianMTModel:
+    """A new model: norm after the sub-layers, sinusoids, ReLU, one table of words for everything.
+
+    `attention` is theirs to choose: torch's fused kernel (sdpa) or the equations as written (eager).
+    """
     config = MarianConfig(
         vocab_size=vocabulary,
         d_model=shape["width"],
@@ -35,6 +38,7 @@ def build(shape: dict[str, Any], vocabulary: int) -> MarianMTModel:
         decoder_start_token_id=BEGIN,
         eos_token_id=END,
         forced_eos_token_id=None,
+        attn_implementation=attention,
     )
     return MarianMTModel(config)
 

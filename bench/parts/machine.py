@@ -14,12 +14,12 @@ PRECISIONS = ("bfloat16", "float32")
 
 def tiny(options: Options) -> Result:
     """Transformer-Tiny on the batches of training-tiny."""
-    return _bound("Transformer-Tiny", inputs.tiny(options.data, count=6), sizes.TINY, options)
+    return _bound("Transformer-Tiny", inputs.tiny(options.data, count=4), sizes.TINY, options)
 
 
 def base(options: Options) -> Result:
     """Transformer-base on the batches of training-base."""
-    return _bound("Transformer-base", inputs.base(count=3), sizes.BASE, options)
+    return _bound("Transformer-base", inputs.base(count=2), sizes.BASE, options)
 
 
 def peak(options: Options) -> Result:

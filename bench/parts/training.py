@@ -13,7 +13,7 @@ OURS = "Regard"
 
 def tiny(options: Options) -> Result:
     """Transformer-Tiny on real sentences, beside every peer that trains."""
-    batches = inputs.tiny(options.data, count=6)
+    batches = inputs.tiny(options.data, count=4)
     about = f"4 + 4 layers, width 128, inner 256, 4 heads; batches of {inputs.BATCH_TOKENS:,} tokens"
     others = [
         Entry("eole", "train_eole", _settings(batches, sizes.TINY, "float32"), "eole"),
@@ -25,7 +25,7 @@ def tiny(options: Options) -> Result:
 
 def base(options: Options) -> Result:
     """Transformer-base on random words, beside the fastest peer."""
-    batches = inputs.base(count=3)
+    batches = inputs.base(count=2)
     about = "6 + 6 layers, width 512, inner 2,048, 8 heads, 37,000 words"
     entries = [*ours(batches, sizes.BASE), *_huggingface(batches, sizes.BASE)]
     return _measure(Result("Training Transformer-base", "", about), batches, entries, options)
@@ -41,7 +41,12 @@ def ours(batches: Batches, model: dict[str, Any]) -> list[Entry]:
 
 def _huggingface(batches: Batches, model: dict[str, Any]) -> list[Entry]:
     return [
-        Entry(f"Hugging Face, {low}", "train_huggingface", _settings(batches, model, low), "huggingface")
+        Entry(
+            f"Hugging Face, {low}",
+            "train_huggingface",
+            _settings(batches, model, low) | {"attention": "sdpa"},
+            "huggingface",
+        )
         for low in ("float32", "bfloat16")
     ]
 

@@ -116,8 +116,9 @@ def _ctranslate2(precision: str, workers: int, threads: int, batch: int) -> dict
 
 
 def _fastest(racer: Contestant, orders: list[dict[str, Any]]) -> dict[str, Any]:
-    racer.go(**orders[0])  # the first is slower than it would be
-    seconds = [racer.go(**order)["seconds"] for order in orders]
+    """The order that it obeys fastest, tried on every other sentence."""
+    racer.go(**orders[0], every=2)  # the first is slower than it would be
+    seconds = [racer.go(**order, every=2)["seconds"] for order in orders]
     return orders[seconds.index(min(seconds))]
 
 

@@ -14,7 +14,7 @@ def prepare(settings: dict[str, Any]) -> Any:
     """A new model with its optimiser, and the batches."""
     batches, vocabulary = torch_batches(settings["batches"])
     torch.manual_seed(1)
-    model = marian.build(settings["model"], vocabulary).train()
+    model = marian.build(settings["model"], vocabulary, settings["attention"]).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=sizes.RATE, betas=(0.9, 0.98), weight_decay=0.0, fused=True)
     measure = CrossEntropyLoss(ignore_index=sizes.PAD, label_smoothing=sizes.SMOOTHING)
     low = settings["precision"] == "bfloat16"

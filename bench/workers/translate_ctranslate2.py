@@ -19,7 +19,7 @@ def prepare(settings: dict[str, Any]) -> Any:
     folder = Path(settings["folder"])
     tokenizer = sentencepiece.SentencePieceProcessor(model_file=str(folder / "tokenizer.model"))
     pieces = [tokenizer.id_to_piece(number) for number in range(tokenizer.vocab_size())]
-    texts, made, loaded = worker.texts(settings), Path(tempfile.mkdtemp(prefix="bench-")), {}
+    all_texts, made, loaded = worker.texts(settings), Path(tempfile.mkdtemp(prefix="bench-")), {}
     convert(folder, made, pieces, settings["model"], "float32")
 
     def translator(precision: str, workers: int, threads: int) -> ctranslate2.Translator:
@@ -32,6 +32,7 @@ def prepare(settings: dict[str, Any]) -> Any:
         return loaded[key]
 
     def go(order: dict[str, Any]) -> dict[str, Any]:
+        texts = all_texts[:: order.get("every", 1)]
         use = translator(order["precision"], order["workers"], order["threads"])
         began = time.perf_counter()
         cut = tokenizer.encode(texts, out_type=str)

@@ -19,10 +19,11 @@ def prepare(settings: dict[str, Any]) -> Any:
     folder = Path(settings["folder"])
     tokenizer = sentencepiece.SentencePieceProcessor(model_file=str(folder / "tokenizer.model"))
     model = marian.of_folder(folder, settings["model"], tokenizer.vocab_size()).eval()
-    texts = worker.texts(settings)
+    all_texts = worker.texts(settings)
 
     @torch.inference_mode()
     def go(order: dict[str, Any]) -> dict[str, Any]:
+        texts = all_texts[:: order.get("every", 1)]
         began = time.perf_counter()
         ids = [[*row, END] for row in tokenizer.encode(texts)]
         written = [""] * len(texts)

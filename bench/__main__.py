@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bench import inputs, report
-from bench.parts import cold, growth, machine, plain, training, translation
+from bench.parts import cold, growth, huge, machine, plain, training, translation
 from bench.result import Options, Result
 
 PARTS: dict[str, Callable[[Options], Result]] = {
@@ -19,7 +19,10 @@ PARTS: dict[str, Callable[[Options], Result]] = {
     "cold": cold.start,
     "growth": growth.grow,
     "recurrent-conv": plain.compare,
+    "huge": huge.start,
 }
+ONLY_IF_NAMED = {"huge"}
+"""Takes long, and gigabytes of disk."""
 
 
 def main() -> None:
@@ -34,7 +37,8 @@ def main() -> None:
     parser.add_argument("--model", type=Path, metavar="DIR", help="a trained model folder to translate with")
     asked = parser.parse_args()
     options = Options(asked.data, asked.rounds, asked.seconds, asked.model)
-    for name in PARTS if asked.part == "all" else [asked.part]:
+    asked_for = [name for name in PARTS if name not in ONLY_IF_NAMED] if asked.part == "all" else [asked.part]
+    for name in asked_for:
         print(f"measuring {name}", file=sys.stderr)
         result = PARTS[name](options)
         report.show(result)

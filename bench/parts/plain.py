@@ -20,6 +20,9 @@ def compare(options: Options) -> Result:
         "and median of the rounds.",
         table=[["", "plain", "Regard, float32", "Regard", "float32 is", "Regard is"]],
     )
+    if not SCRIPT.exists():
+        result.failed["bench/plain.py"] = "it is not there"
+        return result
     command = [sys.executable, str(SCRIPT), "--rounds", str(options.rounds)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     result.table += [_row(json.loads(line)) for line in done.stdout.splitlines()]

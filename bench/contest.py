@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import statistics
 import subprocess
 import tempfile
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple, Protocol
 
 ROOT = Path(__file__).parents[1]
+KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(2**30), "MALLOC_TRIM_THRESHOLD_": str(2**31 - 1)}
+"""For glibc: the same as `regard.device.keep_memory`, for those who do not do it themselves."""
 
 
 class ContestError(Exception):
@@ -25,6 +28,8 @@ class Entry(NamedTuple):
     settings: dict[str, Any]
     peer: str = ""
     """Of `bench.peers`; without one it runs in ours."""
+    keeps_memory: bool = False
+    """Whether the C library keeps freed memory for it, as `regard.device.keep_memory` asks for."""
 
 
 class Racer(Protocol):
@@ -45,7 +50,13 @@ class Contestant:
         self._said: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (open as long as the process)
         command = [str(python), "-m", f"bench.workers.{entry.worker}", json.dumps(entry.settings)]
         self._process = subprocess.Popen(
-            command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said, text=True
+            command,
+            cwd=ROOT,
+            env=os.environ | (KEEP_MEMORY if entry.keeps_memory else {}),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._said,
+            text=True,
         )
         try:
             self._answer()
@@ -62,14 +73,15 @@ class Contestant:
 
     def close(self) -> None:
         """End the process."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait(timeout=60)
+        with self._process, self._said:  # closes what is open, and waits
+            pass
 
     def _answer(self) -> dict[str, Any]:
         assert self._process.stdout is not None
         if line := self._process.stdout.readline():
             answer: dict[str, Any] = json.loads(line)
+            if "error" in answer:
+                raise ContestError(answer["error"])
             return answer
         self._process.wait(timeout=60)
         self._said.seek(0)

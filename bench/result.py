@@ -45,7 +45,7 @@ class Result:
 
     def as_json(self) -> dict[str, Any]:
         """All of it, with the machine and the day."""
-        kept = {name: value for name, value in vars(self).items() if value and name != "lines"}
+        kept = {name: value for name, value in vars(self).items() if name != "lines"}
         rates = {line.name: line.rates for line in self.lines}
         return kept | {"rates": rates, "machine": machine(), "date": datetime.date.today().isoformat()}
 

@@ -27,7 +27,10 @@ def serve(prepare: Callable[[dict[str, Any]], Callable[[dict[str, Any]], Answer]
     work = prepare(json.loads(sys.argv[1]))
     say({"ready": True})
     for line in sys.stdin:
-        say(work(json.loads(line)))
+        try:
+            say(work(json.loads(line)))
+        except Exception as error:  # whoever gave the order decides what follows
+            say({"error": f"{type(error).__name__}: {error}"})
 
 
 def timed_steps(step: Callable[[int], int], batches: int) -> Answer:

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 import torch
+from torch.nn.functional import cross_entropy
 from torch.utils.flop_counter import FlopCounterMode
 
 from bench import aims, batches, plot, report
@@ -19,7 +20,6 @@ from bench.figures import figure
 from bench.result import Result
 from bench.workers import products
 from regard.config import TransformerConfig
-from regard.layers.fast import smoothed_cross_entropy
 from regard.models.interface import Source
 from regard.models.transformer import Transformer
 
@@ -70,6 +70,16 @@ def test_what_a_worker_prints_does_not_disturb_its_answers() -> None:
     assert [json.loads(line) for line in done.stdout.splitlines()] == [{"ready": True}, {"got": {"a": 1}}]
 
 
+def test_a_worker_that_cannot_do_what_it_is_told_says_so_and_waits_for_the_next_order() -> None:
+    code = "from bench import worker; worker.serve(lambda settings: lambda order: {'got': 1 / order['a']})"
+    orders = '{"a": 0}\n{"a": 2}\n'
+    done = subprocess.run(
+        [sys.executable, "-c", code, "{}"], input=orders, capture_output=True, text=True, cwd=report.ROOT
+    )
+    ready, refused, done_now = map(json.loads, done.stdout.splitlines())
+    assert refused["error"].startswith("ZeroDivisionError") and done_now == {"got": 0.5}
+
+
 def some_batch(rows: int, source: int, target: int) -> batches.Batch:
     """Full rows: nothing is padded."""
     return batches.Batch(
@@ -92,7 +102,7 @@ def test_the_products_counted_are_those_that_torch_counts_in_a_training_step() -
     ids, lengths, target, _ = (torch.from_numpy(array) for array in batch)
     with FlopCounterMode(display=False) as counted:
         hidden = model(Source(ids, lengths), target[:, :-1], attention=True).hidden_BTW.flatten(0, 1)
-        smoothed_cross_entropy(hidden, model.words.weight, target[:, 1:].flatten(), 0.1).backward()
+        cross_entropy(model.words(hidden), target[:, 1:].flatten()).backward()
     found = products.of_batch(batch, shape, 50, padded=True)
     assert sum(product.operations for product in found) == counted.get_total_flops()
 

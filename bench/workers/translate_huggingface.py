@@ -24,6 +24,7 @@ def prepare(settings: dict[str, Any]) -> Any:
     @torch.inference_mode()
     def go(order: dict[str, Any]) -> dict[str, Any]:
         texts = all_texts[:: order.get("every", 1)]
+        model.set_attn_implementation(order["attention"])
         began = time.perf_counter()
         ids = [[*row, END] for row in tokenizer.encode(texts)]
         written = [""] * len(texts)

@@ -47,6 +47,8 @@ class Contestant:
 
     def __init__(self, entry: Entry, python: Path) -> None:
         self.name = entry.name
+        self.last: dict[str, Any] = {}
+        """What it answered last."""
         self._said: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (open as long as the process)
         command = [str(python), "-m", f"bench.workers.{entry.worker}", json.dumps(entry.settings)]
         self._process = subprocess.Popen(
@@ -82,6 +84,7 @@ class Contestant:
             answer: dict[str, Any] = json.loads(line)
             if "error" in answer:
                 raise ContestError(answer["error"])
+            self.last = answer
             return answer
         self._process.wait(timeout=60)
         self._said.seek(0)

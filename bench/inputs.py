@@ -68,7 +68,7 @@ def test_set(folder: Path, count: int = 1000) -> tuple[list[str], list[str], str
         return sides[0], sides[1], f"Multi30k test_2016_flickr, {len(sides[0]):,} sentences"
     from regard.api import read_pairs
 
-    pairs = read_pairs("builtin:en-fr")[:count]
+    pairs = read_pairs("builtin:en-fr/test")[:count]
     return [p.source for p in pairs], [p.target for p in pairs], f"built-in English to French, {len(pairs):,} sentences"
 
 

@@ -76,7 +76,7 @@ def test_a_worker_that_cannot_do_what_it_is_told_says_so_and_waits_for_the_next_
     done = subprocess.run(
         [sys.executable, "-c", code, "{}"], input=orders, capture_output=True, text=True, cwd=report.ROOT
     )
-    ready, refused, done_now = map(json.loads, done.stdout.splitlines())
+    _, refused, done_now = map(json.loads, done.stdout.splitlines())
     assert refused["error"].startswith("ZeroDivisionError") and done_now == {"got": 0.5}
 
 

@@ -21,7 +21,12 @@ HUGGINGFACE = "Hugging Face generate"
 TUNED = "CTranslate2, hand-tuned"
 DEFAULTS = "CTranslate2, its defaults"
 ITS_DEFAULTS = {"precision": "default", "workers": 1, "threads": 0, "batch": 0, "of": "examples"}
-DEMO_MINUTES = 3
+SHORTLIST = 50
+"""Candidates for each source word."""
+EXPRESSIBLE = {"norm": "after", "activation": "relu", "positions": "sinusoidal", "tie": "all", "decoder_depth": 0}
+"""The kind of Transformer that every contestant has."""
+MINUTES = 3
+"""Of training, where no model is named."""
 
 
 class Job(NamedTuple):
@@ -36,14 +41,11 @@ def translate(options: Options) -> Result:
     """All engines in turns, each with the settings that were best for it in a first pass."""
     job = _job(options)
     result = Result("Translating", "sentences a second", job.about, OURS)
+    auto = job.settings | {"load": {"engine": "auto"}}
     own = [
         Entry(OURS, "translate_regard", job.settings),
-        Entry("Regard", "translate_regard", job.settings | {"load": {"engine": "auto"}}),
-        Entry(
-            "Regard, shortlist",
-            "translate_regard",
-            job.settings | {"load": {"engine": "auto"}, "decode": {"shortlist": 1}},
-        ),
+        Entry("Regard", "translate_regard", auto),
+        Entry("Regard, shortlist", "translate_regard", auto | {"decode": {"shortlist": SHORTLIST}}),
     ]
     others = [
         Entry(HUGGINGFACE, "translate_huggingface", job.settings, "huggingface", keeps_memory=True),
@@ -53,11 +55,12 @@ def translate(options: Options) -> Result:
     with started([*own, *others], result) as racers:
         orders = {racer.name: _tuned(racer) for racer in racers}
         result.lines = race(racers, options.rounds, options.seconds, orders)
+        measure = BLEU(tokenize="none")
         for racer in racers:
-            written = racer.go(**orders[racer.name])["written"]
-            bleu = BLEU(tokenize="none").corpus_score(written, [job.right]).score
+            bleu = measure.corpus_score(racer.last["written"], [job.right]).score
             told = [result.notes.get(racer.name, ""), _told(orders[racer.name]), f"BLEU {bleu:.2f}"]
             result.notes[racer.name] = "; ".join(part for part in told if part)
+    result.about += f" BLEU: {measure.get_signature()}."
     return result
 
 
@@ -69,6 +72,10 @@ def _job(options: Options) -> Job:
     folder = trained(options)
     config, _ = folders.load_config(folder)
     model = vars(config.model)
+    if wrong := [f"{name} {model.get(name)}" for name, needed in EXPRESSIBLE.items() if model.get(name) != needed]:
+        raise ContestError(
+            f"the peers cannot express the model in {folder}: {', '.join(wrong)}. Name another by --model."
+        )
     settings = {
         "folder": str(folder.resolve()),
         "texts": str(path),
@@ -80,7 +87,7 @@ def _job(options: Options) -> Job:
     return Job(
         settings,
         right,
-        f"{about}, beam {BEAM}; a Transformer of {shape}, the same weights for all. BLEU without tokenisation.",
+        f"{about}, beam {BEAM}; a Transformer of {shape}, the same weights for all.",
     )
 
 
@@ -93,7 +100,7 @@ def trained(options: Options) -> Path:
     if not (folder / "model.safetensors").exists():
         there = (data / "tok" / "train.en.gz").exists()
         names = [str(data / "tok" / f"train.{side}.gz") for side in ("en", "de")] if there else ["builtin:en-fr"]
-        settings = {"train.max_minutes": DEMO_MINUTES, "train.warm_up": 400, "train.rate": 3.5e-3}
+        settings = {"train.max_minutes": MINUTES, "train.warm_up": 400, "train.rate": 3.5e-3}
         regard.train(names, folder, model="transformer", size="tiny", settings=settings)
     return folder
 

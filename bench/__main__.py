@@ -43,7 +43,7 @@ def main() -> None:
         result = PARTS[name](options)
         report.show(result)
         report.keep(name, result)
-        report.write()
+        report.write(PARTS)
 
 
 if __name__ == "__main__":

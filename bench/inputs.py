@@ -9,6 +9,7 @@ import numpy as np
 from bench import batches as files
 from bench.contest import ROOT
 from bench.sizes import BASE_VOCABULARY, BEGIN, END
+from regard.api import read_pairs
 from regard.config import read
 from regard.jobs import open_job
 from regard.text.batch import make_pairs
@@ -66,8 +67,6 @@ def test_set(folder: Path, count: int = 1000) -> tuple[list[str], list[str], str
     if (folder / "tok" / "test_2016_flickr.en.gz").exists():
         sides = [_lines(folder / "tok" / f"test_2016_flickr.{side}.gz")[:count] for side in ("en", "de")]
         return sides[0], sides[1], f"Multi30k test_2016_flickr, {len(sides[0]):,} sentences"
-    from regard.api import read_pairs
-
     pairs = read_pairs("builtin:en-fr/test")[:count]
     return [p.source for p in pairs], [p.target for p in pairs], f"built-in English to French, {len(pairs):,} sentences"
 

@@ -1,6 +1,7 @@
 """docs/benchmarks.json -> docs/benchmarks.md; and the same as a table in the terminal."""
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -46,9 +47,10 @@ def keep(name: str, result: Result, docs: Path = DOCS) -> None:
     (docs / "benchmarks.json").write_text(json.dumps(stored, indent=1) + "\n")
 
 
-def write(docs: Path = DOCS) -> None:
-    """Write the page and its picture from all that is stored."""
+def write(parts: Iterable[str], docs: Path = DOCS) -> None:
+    """Write the page and its picture from what is stored of these parts, in their order."""
     stored = _stored(docs)
+    stored = {name: stored[name] for name in parts if name in stored}
     (docs / "benchmarks.md").write_text(page(stored))
     (docs / "benchmarks.svg").write_text(plot.picture(stored))
 

@@ -1,5 +1,6 @@
 """MarianMTModel.generate with the weights of a Regard model, sentences sorted by length, in batches of the size asked for."""
 
+import copy
 import time
 from pathlib import Path
 from typing import Any
@@ -18,12 +19,14 @@ def prepare(settings: dict[str, Any]) -> Any:
     """The model and its tokenizer."""
     folder = Path(settings["folder"])
     tokenizer = sentencepiece.SentencePieceProcessor(model_file=str(folder / "tokenizer.model"))
-    model = marian.of_folder(folder, settings["model"], tokenizer.vocab_size()).eval()
+    exact = marian.of_folder(folder, settings["model"], tokenizer.vocab_size()).eval()
+    models = {"float32": exact, "bfloat16": copy.deepcopy(exact).to(torch.bfloat16)}
     all_texts = worker.texts(settings)
 
     @torch.inference_mode()
     def go(order: dict[str, Any]) -> dict[str, Any]:
         texts = all_texts[:: order.get("every", 1)]
+        model = models[order["precision"]]
         model.set_attn_implementation(order["attention"])
         began = time.perf_counter()
         ids = [[*row, END] for row in tokenizer.encode(texts)]

@@ -86,6 +86,19 @@ def test_reordered_rows_go_on_as_the_rows_they_were(model: Writer) -> None:
     assert_close(reordered, plain[order], atol=1e-6, rtol=1e-5)
 
 
+def test_rows_that_share_a_sentence_go_on_as_each_would_alone(model: Writer) -> None:
+    read, written = source([5, 3, 4]), target()
+    _, state = model.step(written[:, 0], model.start(read))
+    # Beams of one sentence, then exchanged among them; a sentence leaves; rows of one sentence more than of another.
+    for rows in ([0, 0, 1, 1, 2, 2], [1, 0, 2, 2, 5, 4], [1, 0, 5, 4], [0, 2, 3], [2, 0, 0]):
+        order = torch.tensor(rows)
+        words_R = order + 4
+        shared, after = model.step(words_R, state.reorder(order))
+        alone = [model.step(words_R[r : r + 1], state.reorder(order[r : r + 1]))[0] for r in range(len(rows))]
+        assert_close(shared, torch.cat(alone), atol=1e-5, rtol=1e-4)
+        state = after
+
+
 def test_a_step_leaves_the_state_it_was_given_alone(model: Writer) -> None:
     read, written = source([5, 3, 4]), target()
     state = model.start(read)

@@ -32,7 +32,7 @@ class Hand(Writer):
     def start(self, source: Source, *, attention: bool = False) -> State:
         raise AssertionError("it is never asked to write")
 
-    def step(self, last_B: Tensor, state: State) -> tuple[Tensor, State]:
+    def advance(self, last_B: Tensor, state: State) -> tuple[Tensor, State]:
         raise AssertionError("it is never asked to write")
 
 

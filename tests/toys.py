@@ -59,7 +59,7 @@ class Toy(Writer):
         texts = unpadded(source)
         return ToyState(texts, [()] * len(texts), source.ids_BS.shape[1])
 
-    def step(self, last_B: Tensor, state: ToyState) -> tuple[Tensor, ToyState]:  # type: ignore[override]
+    def advance(self, last_B: Tensor, state: ToyState) -> tuple[Tensor, ToyState]:  # type: ignore[override]
         self.rows.append(len(last_B))
         written = [
             (*words, last) if last != BEGIN else words

@@ -27,10 +27,11 @@ class Sinusoidal(nn.Module):
 
     def forward(self, first: int, last: int) -> Tensor:
         """Vectors of positions first .. last - 1."""
-        if last > len(self.table):
+        table = self.table
+        if last > len(table):
             with torch.inference_mode(False):  # the table outlives a translation made in the middle of training
-                self.table = sinusoids(2 * last, self.table.shape[1]).to(self.table)
-        return self.table[first:last]
+                table = self.table = sinusoids(2 * last, table.shape[1]).to(table)
+        return table[first:last]  # not self.table, which another thread may have replaced
 
 
 class Learned(nn.Module):

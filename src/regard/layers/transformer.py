@@ -87,12 +87,16 @@ class DecoderBlock(nn.Module):
     def forward(
         self, x_BTW: Tensor, query: Tensor, past: "Past", memory: "Memory", *, causal: bool, weights: bool
     ) -> tuple[Tensor, Tensor | None, Tensor | None]:
-        """The states after, and where they looked; `query` and the end of `past` are what `project` made of x."""
+        """The states after, and where they looked; `query` and the end of `past` are what `project` made of x.
+
+        Rows that share a source stand together, as many for each; they look at it as if they were one row's words.
+        """
         context, to_self = self.self_attention(query, past.key, past.value, causal=causal, weights=weights)
         x_BTW = self.around_self.leave(x_BTW, context)
-        query = self.source_attention.project_query(self.around_source.enter(x_BTW))
+        shared = self.around_source.enter(x_BTW).reshape(len(memory.key), -1, x_BTW.shape[2])
+        query = self.source_attention.project_query(shared)
         context, to_source = self.source_attention(query, memory.key, memory.value, memory.real_BS, weights=weights)
-        x_BTW = self.around_source.leave(x_BTW, context)
+        x_BTW = self.around_source.leave(x_BTW, context.view_as(x_BTW))
         inner = self.feed_forward(self.around_feed_forward.enter(x_BTW))
         return self.around_feed_forward.leave(x_BTW, inner), to_self, to_source
 
@@ -142,7 +146,25 @@ class Memory(NamedTuple):
         """The past of a target that has not begun."""
         return Past(self.key[:, :, :0], self.value[:, :, :0])
 
-    def reorder(self, index_B: Tensor) -> "Memory":
-        """These rows."""
+    def select(self, index_B: Tensor | None) -> "Memory":
+        """These sources; None = all, as they are."""
+        if index_B is None:
+            return self
         real_BS = self.real_BS.index_select(0, index_B) if self.real_BS is not None else None
         return Memory(self.key.index_select(0, index_B), self.value.index_select(0, index_B), real_BS)
+
+
+def sources_of(index_R: Tensor, rows: int, sources: int) -> Tensor | None:
+    """Of so many sources, shared by so many rows, those that the rows of the index need; None = all, as they are.
+
+    Each is needed once if as many rows look at every one, as in a beam search; else once for every row.
+
+    >>> sources_of(torch.tensor([0, 0, 5, 4]), rows=6, sources=3).tolist()
+    [0, 2]
+    """
+    source_R = index_R // (rows // sources)
+    source_N, count_N = torch.unique_consecutive(source_R, return_counts=True)
+    if bool((count_N != count_N[0]).any()):
+        return source_R
+    same = len(source_N) == sources and bool((source_N == torch.arange(sources, device=source_N.device)).all())
+    return None if same else source_N

@@ -55,15 +55,13 @@ class Conv(Writer):
         memory = self.encoder(self.source_embedding(source.ids_BS), source.lengths_B)
         return ConvState(self.decoder.start(memory), memory, position=0, attention=attention)
 
-    def step(self, last_B: Tensor, state: State) -> tuple[Tensor, "ConvState"]:
+    def advance(self, last_B: Tensor, state: State) -> tuple[Tensor, "ConvState"]:
         assert isinstance(state, ConvState), "a state belongs to the model that started it"
         x_BTW = self.target_embedding(last_B[:, None], first=state.position)
         hidden_BTW, past, seen = self.decoder(x_BTW, state.past, state.memory)
         # Every layer looks for something else; where the word looked is the mean of them all, as in the authors' code.
         attention_BS = torch.stack(seen).mean(0)[:, 0, 0] if state.attention else None
-        return self.words(hidden_BTW[:, 0]), replace(
-            state, past=past, position=state.position + 1, attention_BS=attention_BS
-        )
+        return hidden_BTW[:, 0], replace(state, past=past, position=state.position + 1, attention_BS=attention_BS)
 
     def report(self, source: Source, target_BT: Tensor) -> dict[str, Tensor]:
         return {

@@ -1,7 +1,7 @@
 """What a model is: one contract for all that write text, and one for those that read it.
 
 Training calls the model on a whole batch at once (`forward`, in parallel over positions). Writing calls `start` once
-and `step` for each word, with everything remembered in a State that goes in as an argument and comes out as a result.
+and `advance` for each word, with everything remembered in a State that goes in as an argument and comes out as a result.
 Search, scoring, serving and the attention page never ask which model they have.
 
 Shape letters, here and in every model: B batch (or rows of a search) · S source positions · T target positions ·
@@ -76,8 +76,13 @@ class Writer(Model):
         """Read the source, once."""
 
     @abstractmethod
+    def advance(self, last_B: Tensor, state: State) -> tuple[Tensor, State]:
+        """Read each row's last word: the last layer, hidden_BW, which `words` makes scores of; and what to remember."""
+
     def step(self, last_B: Tensor, state: State) -> tuple[Tensor, State]:
         """The scores of the next word, logits_BV, after each row's last word; and what to remember."""
+        hidden_BW, after = self.advance(last_B, state)
+        return self.words(hidden_BW), after
 
     def report(self, source: Source, target_BT: Tensor) -> dict[str, Tensor]:
         """What the model can tell of itself on these texts, if anything: by name, numbers whose mean is worth showing."""

@@ -78,7 +78,7 @@ class Lm(LanguageModel):
         real_BK = torch.arange(columns, device=free_B.device) >= free_B[:, None]
         return LmState([past.moved_right(free_B) for past in pasts], real_BK, lengths_B)
 
-    def step(self, last_B: Tensor, state: State) -> tuple[Tensor, "LmState"]:
+    def advance(self, last_B: Tensor, state: State) -> tuple[Tensor, "LmState"]:
         assert isinstance(state, LmState), "a state belongs to the model that started it"
         x_B1W = self.embedding(last_B[:, None], first=state.position_B)
         real_BK = F.pad(state.real_BK, (0, 1), value=True) if state.real_BK is not None else None
@@ -88,7 +88,7 @@ class Lm(LanguageModel):
             pasts.append(state.pasts[number].followed_by(own) if state.pasts else own)
             x_B1W, _ = layer.look(x_B1W, query, pasts[-1], real_BK)
         hidden_B1W = self.norm(x_B1W)
-        return self.words(hidden_B1W[:, 0]), LmState(pasts, real_BK, state.position_B + 1)
+        return hidden_B1W[:, 0], LmState(pasts, real_BK, state.position_B + 1)
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,7 @@ class MemoryCompressed(LanguageModel):
             x_BSW = layer(x_BSW, context)
         return MemoryState(pasts, source.lengths_B, longest=int(source.lengths_B.max()))
 
-    def step(self, last_B: Tensor, state: State) -> tuple[Tensor, "MemoryState"]:
+    def advance(self, last_B: Tensor, state: State) -> tuple[Tensor, "MemoryState"]:
         assert isinstance(state, MemoryState), "a state belongs to the model that started it"
         x_B1W, pasts = self.embedding(last_B[:, None], first=state.count_B), []
         for layer, past in zip(self.layers, state.pasts, strict=True):
@@ -81,7 +81,7 @@ class MemoryCompressed(LanguageModel):
             pasts.append(past)
             x_B1W = layer(x_B1W, context)
         after = replace(state, pasts=pasts, count_B=state.count_B + 1, longest=state.longest + 1)
-        return self.words(self.norm(x_B1W)[:, 0]), after
+        return self.norm(x_B1W)[:, 0], after
 
 
 @dataclass(frozen=True)

@@ -74,10 +74,10 @@ class RecurrentLm(LanguageModel):
         has_read_B1 = (source.lengths_B > 0)[:, None]
         return RecurrentLmState([tuple(part_BW * has_read_B1 for part_BW in end) for end in ends])
 
-    def step(self, last_B: Tensor, state: State) -> tuple[Tensor, "RecurrentLmState"]:
+    def advance(self, last_B: Tensor, state: State) -> tuple[Tensor, "RecurrentLmState"]:
         assert isinstance(state, RecurrentLmState), "a state belongs to the model that started it"
         hidden_BTW, layers = read_on(self.layers, self.dropout, self.embedding(last_B[:, None]), state.layers)
-        return self.words(self.dropout(hidden_BTW)[:, 0]), replace(state, layers=layers)
+        return self.dropout(hidden_BTW)[:, 0], replace(state, layers=layers)
 
     def _nothing(self, ids_BT: Tensor) -> list[Layer]:
         """What is remembered before the first word."""

@@ -69,11 +69,11 @@ class Recurrent(Writer):
         real_BS = masks.real(source.lengths_B, source.ids_BS.shape[1])
         return replace(state, memory_BSW=memory_BSW, key_BSW=self.score.key(memory_BSW), real_BS=real_BS)
 
-    def step(self, last_B: Tensor, state: State) -> tuple[Tensor, "RecurrentState"]:
+    def advance(self, last_B: Tensor, state: State) -> tuple[Tensor, "RecurrentState"]:
         assert isinstance(state, RecurrentState), "a state belongs to the model that started it"
         hidden_BTW, new, weights_BTS = self.write(self.target_embedding(last_B[:, None]), state)
         attention_BS = weights_BTS[:, 0] if state.attention and weights_BTS is not None else None
-        return self.words(self.dropout(hidden_BTW)[:, 0]), replace(new, attention_BS=attention_BS)
+        return self.dropout(hidden_BTW)[:, 0], replace(new, attention_BS=attention_BS)
 
     @abstractmethod
     def write(self, x_BTW: Tensor, state: "RecurrentState") -> tuple[Tensor, "RecurrentState", Tensor | None]:

@@ -16,7 +16,7 @@ from regard.config import TransformerConfig
 from regard.layers import masks
 from regard.layers.blocks import Embedding, xavier
 from regard.layers.positions import absolute
-from regard.layers.transformer import BlockShape, DecoderBlock, EncoderBlock, Memory, Past
+from regard.layers.transformer import BlockShape, DecoderBlock, EncoderBlock, Memory, Past, sources_of
 from regard.models.interface import Output, Source, State, Writer
 
 
@@ -51,7 +51,7 @@ class Transformer(Writer):
         pasts = [memory.no_past() for memory in memories]
         return TransformerState(pasts, memories, position=0, attention=attention)
 
-    def step(self, last_B: Tensor, state: State) -> tuple[Tensor, "TransformerState"]:
+    def advance(self, last_B: Tensor, state: State) -> tuple[Tensor, "TransformerState"]:
         assert isinstance(state, TransformerState), "a state belongs to the model that started it"
         x_BTW = self.target_embedding(last_B[:, None], first=state.position)
         pasts, looked = [], None
@@ -60,9 +60,9 @@ class Transformer(Writer):
             pasts.append(past.followed_by(own))
             x_BTW, _, looked = layer(x_BTW, query, pasts[-1], memory, causal=False, weights=state.attention)
         hidden_BTW = self.decoder.norm(x_BTW)
-        attention_BS = looked[:, :, 0].mean(1) if looked is not None else None
+        attention_BS = looked.mean(1).flatten(0, 1) if looked is not None else None
         after = replace(state, pasts=pasts, position=state.position + 1, attention_BS=attention_BS)
-        return self.words(hidden_BTW[:, 0]), after
+        return hidden_BTW[:, 0], after
 
     def _first(self, source: Source, target_BT: Tensor) -> int | Tensor:
         """Where texts begin: at position 0; in training, with an offset, each pair at one of its own, drawn at random.
@@ -118,7 +118,10 @@ class Decoder(nn.Module):
 
 @dataclass(frozen=True)
 class TransformerState:
-    """The past of every decoder layer, the source as each sees it, and how many words have been written."""
+    """The past of every decoder layer, the source as each sees it, and how many words have been written.
+
+    A source is kept once, for all rows that share it.
+    """
 
     pasts: list[Past]
     memories: list[Memory]
@@ -127,10 +130,11 @@ class TransformerState:
     attention_BS: Tensor | None = None
 
     def reorder(self, index_B: Tensor) -> "TransformerState":
+        source_N = sources_of(index_B, rows=len(self.pasts[0].key), sources=len(self.memories[0].key))
         return replace(
             self,
             pasts=[past.reorder(index_B) for past in self.pasts],
-            memories=[memory.reorder(index_B) for memory in self.memories],
+            memories=[memory.select(source_N) for memory in self.memories],
             attention_BS=self.attention_BS.index_select(0, index_B) if self.attention_BS is not None else None,
         )
 

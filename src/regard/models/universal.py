@@ -28,7 +28,7 @@ from regard.config import UniversalConfig
 from regard.layers import masks
 from regard.layers.blocks import Embedding, xavier
 from regard.layers.positions import Sinusoidal, vectors
-from regard.layers.transformer import BlockShape, DecoderBlock, EncoderBlock, Memory, Past
+from regard.layers.transformer import BlockShape, DecoderBlock, EncoderBlock, Memory, Past, sources_of
 from regard.models.interface import Output, Source, State, Writer
 
 PADDING = 0  # The id that fills up a target: it takes no repetition and costs none.
@@ -68,10 +68,10 @@ class Universal(Writer):
             [seen_source.no_past()] * self.decoder.depth, seen_source, position=0, attention=attention
         )
 
-    def step(self, last_B: Tensor, state: State) -> tuple[Tensor, "UniversalState"]:
+    def advance(self, last_B: Tensor, state: State) -> tuple[Tensor, "UniversalState"]:
         assert isinstance(state, UniversalState), "a state belongs to the model that started it"
         hidden_BTW, after = self.decoder.step(self.target_embedding(last_B[:, None]), state)
-        return self.words(hidden_BTW[:, 0]), after
+        return hidden_BTW[:, 0], after
 
     def steps(self, source: Source, target_BT: Tensor) -> tuple[Tensor, Tensor]:
         """How many repetitions each word took: of the source (B, S) and of the target (B, T); 0 for padding."""
@@ -195,7 +195,7 @@ class Decoder(Repeated):
                 placed_BTW, query, pasts[-1], state.memory, causal=False, weights=state.attention
             )
             if to_source is not None:
-                now_BS = to_source[:, :, 0].mean(1)
+                now_BS = to_source.mean(1).flatten(0, 1)
                 looked_BS = now_BS if looked_BS is None else torch.where(thought.running_BT, now_BS, looked_BS)
             thought = self.settle(thought, x_BTW, repetition)
         after = replace(state, pasts=pasts, position=state.position + 1, attention_BS=looked_BS)
@@ -283,10 +283,11 @@ class UniversalState:
     attention_BS: Tensor | None = None
 
     def reorder(self, index_B: Tensor) -> "UniversalState":
+        source_N = sources_of(index_B, rows=len(self.pasts[0].key), sources=len(self.memory.key))
         return replace(
             self,
             pasts=[past.reorder(index_B) for past in self.pasts],
-            memory=self.memory.reorder(index_B),
+            memory=self.memory.select(source_N),
             attention_BS=self.attention_BS.index_select(0, index_B) if self.attention_BS is not None else None,
         )
 

@@ -16,12 +16,14 @@ import torch
 from torch import Tensor
 
 from regard.config import DecodeConfig
+from regard.decode.candidates import Candidates, best_candidates
 from regard.decode.hypothesis import Hypothesis, length_penalty
-from regard.decode.rules import Rules, log_probabilities
+from regard.decode.opening import opening
+from regard.decode.rules import Rules
 from regard.errors import ConfigError
 from regard.models.interface import Source, Writer
 from regard.see.beam import Candidate, Fate, Record, Step
-from regard.text.tokenizer import BEGIN, END
+from regard.text.tokenizer import END
 
 # A source position nobody looked at would cost infinitely much, and all hypotheses would be equally bad.
 _LEAST_COVERAGE = 1e-6
@@ -42,13 +44,16 @@ def beam_search(
     """
     rules = Rules(config, source, prefixes, model)
     finished = _Finished(source, config)
-    state = model.start(source, attention=config.coverage_penalty > 0)
-    live = _begin(source)
+    written_BT, total_B, state = opening(model, source, prefixes, attention=config.coverage_penalty > 0)
+    live = _begin(source, written_BT, total_B)
     while len(live.sentence_N):
-        logits_RV, state = model.step(live.written_RT[:, -1], state)
+        hidden_RW, state = model.advance(live.written_RT[:, -1], state)
         if config.coverage_penalty:
             live = live._replace(coverage_RS=live.coverage_RS + _looked(state.attention_BS))
-        candidates = _extend(live, log_probabilities(logits_RV), rules, config.beam)
+        # Twice as many as the beam: each row can end only once, so enough of them go on.
+        candidates = best_candidates(
+            model.words, rules, hidden_RW, live.total_NK, live.written_RT[:, 1:], live.sentence_N, 2 * config.beam
+        )
         finished.collect(live, candidates)
         chosen = _unfinished(candidates, config.beam)
         # The shortest text a live hypothesis can become: begin, which is not counted, makes room for the next word.
@@ -74,21 +79,13 @@ class _Live(NamedTuple):
     """Attention each source position has had so far, if coverage is asked for."""
 
 
-class _Candidates(NamedTuple):
-    """Hypotheses one word longer: the log-probability, the row each continues and by which word; best first."""
-
-    total_NC: Tensor
-    row_NC: Tensor
-    word_NC: Tensor
-
-
-def _begin(source: Source) -> _Live:
+def _begin(source: Source, written_BT: Tensor, total_B: Tensor) -> _Live:
     """One row for each sentence: before the first word, all of its beams would be the same."""
-    B, device = len(source.lengths_B), source.ids_BS.device
+    device = source.ids_BS.device
     return _Live(
-        sentence_N=torch.arange(B, device=device),
-        total_NK=torch.zeros(B, 1, device=device),
-        written_RT=torch.full((B, 1), BEGIN, device=device),
+        sentence_N=torch.arange(len(total_B), device=device),
+        total_NK=total_B[:, None],
+        written_RT=written_BT,
         coverage_RS=torch.zeros(source.ids_BS.shape, device=device),
     )
 
@@ -102,23 +99,12 @@ def _looked(attention_RS: Tensor | None) -> Tensor:
     return attention_RS.float()
 
 
-def _extend(live: _Live, scores_RV: Tensor, rules: Rules, beam: int) -> _Candidates:
-    """The best candidates, twice as many as the beam: each row can end only once, so enough of them go on."""
-    N, K = live.total_NK.shape
-    V = scores_RV.shape[1]
-    rules.forbid_(scores_RV, live.written_RT[:, 1:], live.sentence_N.repeat_interleave(K))
-    total_RV = scores_RV.add_(live.total_NK.reshape(-1, 1))
-    top = total_RV.view(N, K * V).topk(min(2 * beam, K * V))
-    first_row_N = torch.arange(N, device=scores_RV.device) * K
-    return _Candidates(top.values, top.indices // V + first_row_N[:, None], top.indices % V)
-
-
-def _unfinished(candidates: _Candidates, beam: int) -> _Candidates:
+def _unfinished(candidates: Candidates, beam: int) -> Candidates:
     """The best candidates that do not end, no more than the beam holds."""
     total_NC = candidates.total_NC.masked_fill(candidates.word_NC == END, -math.inf)
     top = total_NC.topk(min(beam, total_NC.shape[1]))
     row_NK, word_NK = (part.gather(1, top.indices) for part in (candidates.row_NC, candidates.word_NC))
-    return _Candidates(top.values, row_NK, word_NK)
+    return Candidates(top.values, row_NK, word_NK)
 
 
 def _highest(best_N: Tensor, shortest: int, limit_N: Tensor, config: DecodeConfig) -> Tensor:
@@ -131,7 +117,7 @@ def _highest(best_N: Tensor, shortest: int, limit_N: Tensor, config: DecodeConfi
     return torch.maximum(best_N / length_penalty(shortest, config.length_penalty), best_N / longest_N)
 
 
-def _advance(live: _Live, chosen: _Candidates, going_N: Tensor) -> tuple[_Live, Tensor]:
+def _advance(live: _Live, chosen: Candidates, going_N: Tensor) -> tuple[_Live, Tensor]:
     """The live hypotheses after this step, of the sentences that go on; and the rows they came from."""
     total_NK, row_NK, word_NK = (part[going_N] for part in chosen)
     # Best first, so that columns that no sentence fills stand at the end; no model need compute them.
@@ -142,7 +128,7 @@ def _advance(live: _Live, chosen: _Candidates, going_N: Tensor) -> tuple[_Live, 
     return _Live(live.sentence_N[going_N], total_NK[:, :K], written_RT, live.coverage_RS[row_R]), row_R
 
 
-def _fates(before: _Live, candidates: _Candidates, after: _Live, finished: "_Finished") -> Step:
+def _fates(before: _Live, candidates: Candidates, after: _Live, finished: "_Finished") -> Step:
     """What became of each candidate of this step. What is live when a sentence is done goes no further: it is dropped."""
     K = after.total_NK.shape[1]
     kept = set(zip(after.sentence_N.repeat_interleave(K).tolist(), _texts(after), strict=True))
@@ -174,7 +160,7 @@ class _Finished:
         self.bar_B = torch.full(source.lengths_B.shape, -math.inf, device=device)
         """Score of the `n_best`-th; -inf before there is one, and inf when the beam is full."""
 
-    def collect(self, live: _Live, candidates: _Candidates) -> None:
+    def collect(self, live: _Live, candidates: Candidates) -> None:
         """Take in the candidates that end here."""
         ends_NC = (candidates.word_NC == END) & candidates.total_NC.isfinite()
         ends_NC[:, self._config.beam :] = False  # only those that the beam would hold

@@ -20,12 +20,17 @@ def log_probabilities(logits_RV: Tensor) -> Tensor:
     """Logits -> log-probabilities, in full precision."""
     scores_RV = logits_RV.float().log_softmax(-1)
     # One bad logit spoils its whole row in the softmax, so that one column shows it.
-    if bool(scores_RV[:, END].isnan().any()):
+    refuse_nan(scores_RV[:, END])
+    return scores_RV
+
+
+def refuse_nan(scores: Tensor) -> None:
+    """A model whose scores are not numbers can write nothing."""
+    if bool(scores.isnan().any()):
         raise TrainingError(
             "The model's word scores are not numbers (NaN), so nothing can be written: its training has diverged, or "
             "its weights are damaged. Use an earlier checkpoint, or train again with a lower train.rate."
         )
-    return scores_RV
 
 
 class Rules:
@@ -49,8 +54,9 @@ class Rules:
         lengths = [len(prefix) for prefix in prefixes] or [0] * B
         self._min_length = config.min_length
         self._no_repeat = config.no_repeat
+        self._longest_prefix = max(lengths, default=0)
         self._prefix_length_B = torch.tensor(lengths, device=device)
-        self._prefix_BP = torch.full((B, max(lengths, default=0)), PAD, device=device)
+        self._prefix_BP = torch.full((B, self._longest_prefix), PAD, device=device)
         for row, prefix in enumerate(prefixes):
             self._prefix_BP[row, : len(prefix)] = torch.tensor(list(prefix), device=device, dtype=torch.long)
         limits = [
@@ -60,6 +66,7 @@ class Rules:
         ]
         self.limit_B = torch.tensor(limits, device=device)
         """Tokens each sentence may have, the end not counted."""
+        self._least_limit = int(self.limit_B.min()) if B else 0
 
     def forbid_(self, scores_RV: Tensor, written_RT: Tensor, sentence_R: Tensor) -> Tensor:
         """Set to -inf, in place, the words a row may not write next; every row keeps at least one.
@@ -69,16 +76,18 @@ class Rules:
         """
         length = written_RT.shape[1]
         end_R = scores_RV[:, END].clone()
-        forced_R = length < self._prefix_length_B[sentence_R]
-        forced_word_X = self._prefix_BP[sentence_R[forced_R], length] if bool(forced_R.any()) else None
-        forced_score_X = scores_RV[forced_R, forced_word_X].clone() if forced_word_X is not None else None
+        forced_R = forced_word_X = forced_score_X = None
+        if length < self._longest_prefix:
+            forced_R = length < self._prefix_length_B[sentence_R]
+            forced_word_X = self._prefix_BP[sentence_R[forced_R], length]
+            forced_score_X = scores_RV[forced_R, forced_word_X].clone()
 
         self._forbid_words_(scores_RV, written_RT, end_R)
-        full_R = self.limit_B[sentence_R] <= length
-        if bool(full_R.any()):
+        if length >= self._least_limit:
+            full_R = self.limit_B[sentence_R] <= length
             scores_RV[full_R] = -math.inf
             scores_RV[full_R, END] = end_R[full_R]
-        if forced_word_X is not None and forced_score_X is not None:
+        if forced_R is not None:
             scores_RV[forced_R] = -math.inf
             scores_RV[forced_R, forced_word_X] = forced_score_X
         return scores_RV

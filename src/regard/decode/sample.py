@@ -8,13 +8,15 @@ import torch
 from torch import Tensor
 
 from regard.config import DecodeConfig
+from regard.decode.candidates import best_candidates
 from regard.decode.hypothesis import Hypothesis, length_penalty
+from regard.decode.opening import opening
 from regard.decode.rules import Rules, log_probabilities
 from regard.models.interface import Source, Writer
-from regard.text.tokenizer import BEGIN, END
+from regard.text.tokenizer import END
 
-Choose = Callable[[Tensor, Tensor, int], Tensor]
-"""(log-probabilities of the words a row may write, -inf for others; row numbers; position) -> one word each."""
+Choose = Callable[[Rules, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
+"""(rules; the model's last layer; row numbers; words so far) -> a word for each row, and its log-probability."""
 
 
 def greedy(
@@ -22,8 +24,10 @@ def greedy(
 ) -> list[list[Hypothesis]]:
     """The likeliest word, each time: one hypothesis for each sentence."""
 
-    def likeliest(scores_RV: Tensor, row_R: Tensor, position: int) -> Tensor:
-        return scores_RV.argmax(-1)
+    def likeliest(rules: Rules, hidden_RW: Tensor, row_R: Tensor, written_RT: Tensor) -> tuple[Tensor, Tensor]:
+        nothing_R1 = torch.zeros(len(row_R), 1, device=hidden_RW.device)
+        best = best_candidates(model.words, rules, hidden_RW, nothing_R1, written_RT, row_R, count=1)
+        return best.word_NC[:, 0], best.total_NC[:, 0]
 
     return _write(model, source, config, prefixes, samples=1, choose=likeliest)
 
@@ -39,11 +43,14 @@ def sample(
     positions = int(Rules(config, source, prefixes, model).limit_B.max()) + 1
     uniform_RT = _uniforms(source, config, positions)
 
-    def draw(scores_RV: Tensor, row_R: Tensor, position: int) -> Tensor:
+    def draw(rules: Rules, hidden_RW: Tensor, row_R: Tensor, written_RT: Tensor) -> tuple[Tensor, Tensor]:
+        scores_RV = log_probabilities(model.words(hidden_RW))
+        rules.forbid_(scores_RV, written_RT, row_R // config.n_best)
         # In double precision, which not every device has; sampling is not what must be fast.
         probability_RV = (scores_RV.cpu().double() / config.temperature).softmax(-1)
         kept_RV = _likeliest(probability_RV, config.top_k, config.top_p)
-        return _draw(kept_RV, uniform_RT[row_R.cpu(), position]).to(scores_RV.device)
+        word_R = _draw(kept_RV, uniform_RT[row_R.cpu(), written_RT.shape[1]]).to(scores_RV.device)
+        return word_R, scores_RV.gather(1, word_R[:, None])[:, 0]
 
     return _write(model, source, config, prefixes, samples=config.n_best, choose=draw)
 
@@ -60,18 +67,16 @@ def _write(
     """Write every sentence `samples` times; a row that has ended leaves the batch."""
     B, device = len(source.lengths_B), source.ids_BS.device
     rules = Rules(config, source, prefixes, model)
-    state = model.start(source)
+    written_RT, total_R, state = opening(model, source, prefixes)
     row_R = torch.arange(B * samples, device=device)
     if samples > 1:
-        state = state.reorder(row_R // samples)
-    written_RT = torch.full((len(row_R), 1), BEGIN, device=device)
-    total_R = torch.zeros(len(row_R), device=device)
+        first_R = row_R // samples
+        written_RT, total_R, state = written_RT[first_R], total_R[first_R], state.reorder(first_R)
     finished: list[list[Hypothesis]] = [[] for _ in range(B)]
     while len(row_R):
-        logits_RV, state = model.step(written_RT[:, -1], state)
-        scores_RV = rules.forbid_(log_probabilities(logits_RV), written_RT[:, 1:], row_R // samples)
-        word_R = choose(scores_RV, row_R, written_RT.shape[1] - 1)
-        total_R = total_R + scores_RV.gather(1, word_R[:, None])[:, 0]
+        hidden_RW, state = model.advance(written_RT[:, -1], state)
+        word_R, score_R = choose(rules, hidden_RW, row_R, written_RT[:, 1:])
+        total_R = total_R + score_R
         ends_R = word_R == END
         written_RT = torch.cat([written_RT, word_R[:, None]], 1)
         if bool(ends_R.any()):

@@ -11,6 +11,7 @@ from torch.nn.functional import cross_entropy
 from regard.config import DecodeConfig
 from regard.decode.beam import beam_search
 from regard.decode.hypothesis import Hypothesis
+from regard.decode.parallel import side_by_side
 from regard.decode.sample import greedy, sample
 from regard.decode.translation import Asked, TextTranslator, shortened
 from regard.errors import ConfigError, DataError
@@ -24,6 +25,8 @@ from regard.text.tokenizer import BEGIN, END, PAD, Tokenizer
 _DEFAULTS = DecodeConfig()
 # Target positions whose words are scored at a time: the scores over a large vocabulary would not fit all at once.
 _SCORED_AT_A_TIME = 512
+# Source tokens of a batch below which another thread is not worth starting.
+_WORTH_A_THREAD = 128
 
 
 class Translator(TextTranslator):
@@ -109,13 +112,17 @@ class Translator(TextTranslator):
             raise ConfigError(f"torch writes in float32, not in decode.precision={config.precision}. Leave it at auto.")
         search = sample if config.sample else beam_search if config.beam > 1 else greedy
         rows = config.n_best if config.sample else config.beam
-        lengths = [len(one.source) for one in asked]
-        for numbers in _batches(range(len(asked)), lengths, config.batch_tokens // rows):
-            batch = [asked[n] for n in numbers]
-            with evaluating(self.model), _naming(batch[0].text):
+
+        def write(batch: list[Asked]) -> list[list[Hypothesis]]:
+            with torch.inference_mode(), _naming(batch[0].text):
                 source = self._source([one.source for one in batch])
-                results = search(self.model, source, config, [one.prefix for one in batch])
-            yield batch, results
+                return search(self.model, source, config, [one.prefix for one in batch])
+
+        lengths = [len(one.source) for one in asked]
+        tokens = min(config.batch_tokens // rows, _share(sum(lengths)))
+        batches = [[asked[n] for n in numbers] for numbers in _batches(range(len(asked)), lengths, tokens)]
+        with evaluating(self.model):
+            yield from side_by_side(write, batches, self.device)
 
     def _score(self, source: Source, target_BT: Tensor) -> list[float]:
         hidden_BTW = self.model(source, target_BT[:, :-1]).hidden_BTW
@@ -151,6 +158,11 @@ def _batches(numbers: Iterable[int], lengths: Sequence[int], tokens: int) -> Ite
         batch.append(n)
     if batch:
         yield batch
+
+
+def _share(tokens: int) -> int:
+    """Tokens for a batch, so that every thread has one, unless there are so few that one batch for all is faster."""
+    return max(_WORTH_A_THREAD, -(-tokens // torch.get_num_threads()))
 
 
 @contextmanager

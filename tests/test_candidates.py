@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from regard.config import DecodeConfig
 from regard.decode.candidates import Candidates, best_candidates
 from regard.decode.rules import Rules
+from regard.decode.words import Words
 from regard.errors import TrainingError
 from regard.text.tokenizer import BEGIN, PAD, UNKNOWN
 from toys import batch
@@ -16,7 +17,7 @@ from toys import batch
 SHAPES = [(1, 1, 7), (3, 2, 63), (3, 5, 64), (2, 5, 1000), (60, 4, 9999)]
 
 
-def find(words: nn.Linear, hidden_RW: Tensor, total_NK: Tensor, count: int) -> Candidates:
+def find(words: Words, hidden_RW: Tensor, total_NK: Tensor, count: int) -> Candidates:
     rules = Rules(DecodeConfig(), batch(*[[4]] * len(total_NK)))
     nothing_RT = torch.zeros(len(hidden_RW), 0, dtype=torch.long)
     return best_candidates(words, rules, hidden_RW, total_NK, nothing_RT, torch.arange(len(total_NK)), count)

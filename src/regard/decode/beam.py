@@ -20,6 +20,7 @@ from regard.decode.candidates import Candidates, best_candidates
 from regard.decode.hypothesis import Hypothesis, length_penalty
 from regard.decode.opening import opening
 from regard.decode.rules import Rules
+from regard.decode.words import words_of
 from regard.errors import ConfigError
 from regard.models.interface import Source, Writer
 from regard.see.beam import Candidate, Fate, Record, Step
@@ -46,13 +47,14 @@ def beam_search(
     finished = _Finished(source, config)
     written_BT, total_B, state = opening(model, source, prefixes, attention=config.coverage_penalty > 0)
     live = _begin(source, written_BT, total_B)
+    words = words_of(model.words.weight, config.precision, rows=len(total_B) * config.beam)
     while len(live.sentence_N):
         hidden_RW, state = model.advance(live.written_RT[:, -1], state)
         if config.coverage_penalty:
             live = live._replace(coverage_RS=live.coverage_RS + _looked(state.attention_BS))
         # Twice as many as the beam: each row can end only once, so enough of them go on.
         candidates = best_candidates(
-            model.words, rules, hidden_RW, live.total_NK, live.written_RT[:, 1:], live.sentence_N, 2 * config.beam
+            words, rules, hidden_RW, live.total_NK, live.written_RT[:, 1:], live.sentence_N, 2 * config.beam
         )
         finished.collect(live, candidates)
         chosen = _unfinished(candidates, config.beam)

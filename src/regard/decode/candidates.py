@@ -11,14 +11,15 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from regard.decode.rules import Rules, refuse_nan
+from regard.decode.words import Words
 
 # Words whose highest score stands for them at first: about the root of the vocabulary over the candidates wanted.
 _BLOCK = 64
-# Scores made at a time on a processor: so many that the matrix product is efficient, so few that its cache holds them.
-_SCORES_AT_A_TIME = 2**21
+# Rows scored at a time on a processor: so many that the matrix product is efficient, so few that the scores stay in cache.
+_ROWS_AT_A_TIME = 100
 
 
 class Candidates(NamedTuple):
@@ -30,7 +31,7 @@ class Candidates(NamedTuple):
 
 
 def best_candidates(
-    words: nn.Linear,
+    words: Words,
     rules: Rules,
     hidden_RW: Tensor,
     total_NK: Tensor,
@@ -45,9 +46,9 @@ def best_candidates(
     """
     K = total_NK.shape[1]
     parts = []
-    for first, last in _parts(hidden_RW, total_NK, words.out_features):
+    for first, last in _parts(hidden_RW, total_NK):
         rows = slice(first * K, last * K)
-        logits_RV = words(hidden_RW[rows]).float()
+        logits_RV = words(hidden_RW[rows])
         offset_R = total_NK[first:last].flatten() - _log_of_sum(logits_RV)
         rules.forbid_(logits_RV, written_RT[rows], sentence_N[first:last].repeat_interleave(K))
         total_NC, row_NC, word_NC = _highest(logits_RV, offset_R, K, count)
@@ -57,10 +58,10 @@ def best_candidates(
     return found
 
 
-def _parts(hidden_RW: Tensor, total_NK: Tensor, vocabulary: int) -> Iterator[tuple[int, int]]:
+def _parts(hidden_RW: Tensor, total_NK: Tensor) -> Iterator[tuple[int, int]]:
     """First and last of the sentences whose scores are made together."""
     N, K = total_NK.shape
-    size = max(1, _SCORES_AT_A_TIME // (vocabulary * K)) if hidden_RW.device.type == "cpu" else N
+    size = max(1, _ROWS_AT_A_TIME // K) if hidden_RW.device.type == "cpu" else N
     for first in range(0, N, size):
         yield first, min(N, first + size)
 
@@ -81,7 +82,7 @@ def _highest(logits_RV: Tensor, offset_R: Tensor, K: int, count: int) -> Candida
     """
     R, V = logits_RV.shape
     N, X, device = R // K, V // _BLOCK, logits_RV.device
-    highest_RX = logits_RV[:, : X * _BLOCK].unflatten(1, (X, _BLOCK)).amax(2).add_(offset_R[:, None])
+    highest_RX = logits_RV[:, : X * _BLOCK].view(R, X, _BLOCK).amax(2).add_(offset_R[:, None])
     block_NC = highest_RX.view(N, K * X).topk(min(count, K * X), sorted=False).indices
     row_NC = block_NC // max(1, X) + torch.arange(0, R, K, device=device)[:, None]
     # Each score by its place among all scores, row after row.

@@ -40,7 +40,9 @@ def opening(model: Writer, source: Source, prefixes: Sequence[Sequence[int]], *,
     read_BT = written_BT[:, :-1]
     total_B = torch.zeros(B, device=device)
     hidden_BTW = model(source, read_BT).hidden_BTW
-    for hidden, word_BT in zip(hidden_BTW.split(_AT_A_TIME, 1), prefix_BT.split(_AT_A_TIME, 1), strict=True):
+    for hidden, word_BT in zip(
+        torch.split(hidden_BTW, _AT_A_TIME, 1), torch.split(prefix_BT, _AT_A_TIME, 1), strict=True
+    ):
         loss_BT = cross_entropy(model.words(hidden).float().transpose(1, 2), word_BT, reduction="none")
         total_B -= loss_BT.sum(1)
     read = Source(read_BT, torch.full((B,), read_BT.shape[1], device=device))

@@ -87,7 +87,7 @@ class Rules:
             full_R = self.limit_B[sentence_R] <= length
             scores_RV[full_R] = -math.inf
             scores_RV[full_R, END] = end_R[full_R]
-        if forced_R is not None:
+        if forced_R is not None and forced_score_X is not None:
             scores_RV[forced_R] = -math.inf
             scores_RV[forced_R, forced_word_X] = forced_score_X
         return scores_RV

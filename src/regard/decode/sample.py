@@ -12,6 +12,7 @@ from regard.decode.candidates import best_candidates
 from regard.decode.hypothesis import Hypothesis, length_penalty
 from regard.decode.opening import opening
 from regard.decode.rules import Rules, log_probabilities
+from regard.decode.words import words_of
 from regard.models.interface import Source, Writer
 from regard.text.tokenizer import END
 
@@ -23,10 +24,11 @@ def greedy(
     model: Writer, source: Source, config: DecodeConfig, prefixes: Sequence[Sequence[int]] = ()
 ) -> list[list[Hypothesis]]:
     """The likeliest word, each time: one hypothesis for each sentence."""
+    words = words_of(model.words.weight, config.precision, rows=len(source.lengths_B))
 
     def likeliest(rules: Rules, hidden_RW: Tensor, row_R: Tensor, written_RT: Tensor) -> tuple[Tensor, Tensor]:
         nothing_R1 = torch.zeros(len(row_R), 1, device=hidden_RW.device)
-        best = best_candidates(model.words, rules, hidden_RW, nothing_R1, written_RT, row_R, count=1)
+        best = best_candidates(words, rules, hidden_RW, nothing_R1, written_RT, row_R, count=1)
         return best.word_NC[:, 0], best.total_NC[:, 0]
 
     return _write(model, source, config, prefixes, samples=1, choose=likeliest)
@@ -42,9 +44,10 @@ def sample(
     """
     positions = int(Rules(config, source, prefixes, model).limit_B.max()) + 1
     uniform_RT = _uniforms(source, config, positions)
+    words = words_of(model.words.weight, config.precision, rows=len(uniform_RT))
 
     def draw(rules: Rules, hidden_RW: Tensor, row_R: Tensor, written_RT: Tensor) -> tuple[Tensor, Tensor]:
-        scores_RV = log_probabilities(model.words(hidden_RW))
+        scores_RV = log_probabilities(words(hidden_RW))
         rules.forbid_(scores_RV, written_RT, row_R // config.n_best)
         # In double precision, which not every device has; sampling is not what must be fast.
         probability_RV = (scores_RV.cpu().double() / config.temperature).softmax(-1)

@@ -13,6 +13,7 @@ from regard.layers.blocks import xavier
 from regard.layers.fast import Dropout, dropout_mask, smoothed_cross_entropy
 from regard.layers.masks import causal, real
 from regard.layers.positions import Relative, sinusoids
+from regard.layers.short import attend_short
 from regard.layers.transformer import BlockShape, DecoderBlock, EncoderBlock
 
 WIDTH, HEADS, INNER = 16, 4, 24
@@ -98,6 +99,24 @@ def test_fused_attention_equals_plain(looking: str, biased: bool) -> None:
     assert_close(fused, plain, **close)
 
 
+@pytest.mark.parametrize("largest", [1.0, 300.0])
+@pytest.mark.parametrize("looking", ["all", "real", "causal", "biased"])
+def test_attention_of_short_texts_has_the_gradients_of_the_plain_one(looking: str, largest: float) -> None:
+    query, key, value = (torch.randn(2, 4, words, 8, requires_grad=True) for words in (5, 5, 5))
+    bias = torch.randn(2, 4, 5, 5, requires_grad=True)
+    mask = {"real": real(torch.tensor([5, 3]), 5)[:, None, None], "causal": causal(5)}.get(looking)
+    leaves = [query, key, value, *([bias] if looking == "biased" else [])]
+    plain, _ = attend(query * largest, key, value, mask, bias if looking == "biased" else None)
+    scaled = bias / math.sqrt(8) if looking == "biased" else mask
+    short = attend_short(query * largest, key, value, scaled)
+    assert_close(short, plain, **close)
+    upstream = torch.randn(2, 4, 5, 8)
+    for ours, theirs in zip(
+        torch.autograd.grad(short, leaves, upstream), torch.autograd.grad(plain, leaves, upstream), strict=True
+    ):
+        assert_close(ours, theirs, atol=1e-4 * largest, rtol=1e-4)
+
+
 @pytest.mark.parametrize("keys", [7, SHORT + 3])
 @pytest.mark.parametrize("looking", ["all", "real", "causal"])
 @pytest.mark.parametrize("biased", [False, True])
@@ -147,10 +166,34 @@ def test_the_chunked_loss_and_its_gradients_equal_torchs(smoothing: float, rows:
         assert_close(smoothed_cross_entropy(hidden, weight, target, smoothing) / rows, theirs, atol=1e-5, rtol=1e-5)
 
 
-def test_the_loss_survives_scores_that_would_underflow() -> None:
+@pytest.mark.parametrize("shift", [-500.0, 0.0, 500.0])
+def test_the_loss_and_its_gradients_survive_scores_beyond_a_floats_exponentials(shift: float) -> None:
+    hidden = torch.cat([torch.randn(30, WIDTH), torch.ones(30, 1)], 1).requires_grad_()
+    weight = torch.cat([torch.randn(200, WIDTH), torch.full((200, 1), shift)], 1).requires_grad_()
+    target = torch.randint(0, 200, (30,))
+    ours = smoothed_cross_entropy(hidden, weight, target, 0.1)
+    theirs = F.cross_entropy(hidden @ weight.T, target, reduction="sum", label_smoothing=0.1)
+    assert_close(ours, theirs, atol=1e-2, rtol=1e-4)
+    for a, b in zip(
+        torch.autograd.grad(ours, [hidden, weight]), torch.autograd.grad(theirs, [hidden, weight]), strict=True
+    ):
+        assert_close(a, b, atol=1e-3, rtol=1e-3)
+
+
+def test_the_loss_of_a_hopeless_word_is_exact() -> None:
     hidden, weight = torch.tensor([[1000.0]], requires_grad=True), torch.tensor([[1.0], [0.0]])
     loss = smoothed_cross_entropy(hidden, weight, torch.tensor([1]), 0.0)
     assert loss.item() == 1000.0
+
+
+def test_a_confident_right_word_has_its_gradient_in_bfloat16_too() -> None:
+    hidden = torch.tensor([[8.0]], requires_grad=True)
+    weight = torch.cat([torch.ones(1, 1), torch.zeros(99, 1)]).requires_grad_()
+    with torch.autocast("cpu", torch.bfloat16):
+        loss = smoothed_cross_entropy(hidden, weight, torch.tensor([0]), 0.0)
+    (gradient,) = torch.autograd.grad(loss, [hidden])
+    missed = 99 / (math.exp(8) + 99)
+    assert gradient.item() == pytest.approx(-missed, rel=0.01)
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.3, 0.5])

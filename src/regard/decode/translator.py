@@ -14,7 +14,7 @@ from regard.decode.hypothesis import Hypothesis
 from regard.decode.parallel import side_by_side
 from regard.decode.sample import greedy, sample
 from regard.decode.translation import Asked, TextTranslator, shortened
-from regard.errors import ConfigError, DataError
+from regard.errors import DataError
 from regard.models.interface import Source, Writer
 from regard.see.beam import Step, Tree, grow
 from regard.see.knockout import Knockouts, knockouts, of_writer
@@ -108,8 +108,6 @@ class Translator(TextTranslator):
     def _written(
         self, asked: list[Asked], config: DecodeConfig
     ) -> Iterator[tuple[list[Asked], list[list[Hypothesis]]]]:
-        if config.precision not in ("auto", "float32"):
-            raise ConfigError(f"torch writes in float32, not in decode.precision={config.precision}. Leave it at auto.")
         search = sample if config.sample else beam_search if config.beam > 1 else greedy
         rows = config.n_best if config.sample else config.beam
 

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from regard.layers import masks, watch
 from regard.layers.positions import Relative
+from regard.layers.short import attend_short
 
 # Keys up to which holding all scores costs less than the kernel's bookkeeping.
 SHORT = 256
@@ -49,38 +50,28 @@ def attend_fused(
     *,
     causal: bool = False,
 ) -> Tensor:
-    """The same context by the fastest way there is: torch's kernel, in memory linear in the length without a bias.
+    """The same context by the fastest way there is, in memory linear in the length without a bias.
 
-    Only in bfloat16 on a processor, where that kernel has no fast path, short sentences are computed as written in
-    `attend`, with the scores in float32, and long ones in float32 altogether.
+    That way is torch's kernel; but on a processor, for the short texts that most training is on, it takes several times
+    as long as the few products it is made of, and in bfloat16 it has no fast path at all: see `attend_short`, and
+    long texts are then computed in float32.
     """
-    slow = query_BHQD.device.type == "cpu" and query_BHQD.dtype == torch.bfloat16
-    if causal and (bias_BHQK is not None or (slow and key_BHKD.shape[2] <= SHORT)):
+    on_processor = query_BHQD.device.type == "cpu"
+    short = on_processor and key_BHKD.shape[2] <= SHORT
+    if causal and (bias_BHQK is not None or short):
         may_look, causal = masks.causal(query_BHQD.shape[2], query_BHQD.device), False
     mask = may_look
     if bias_BHQK is not None:
         mask = bias_BHQK.float() / math.sqrt(query_BHQD.shape[-1])
         mask = mask if may_look is None else mask.masked_fill(~may_look, -math.inf)
     with torch.autocast(query_BHQD.device.type, enabled=False):
-        if slow:
-            if key_BHKD.shape[2] <= SHORT:
-                return _attend_short(query_BHQD, key_BHKD, value_BHKD, mask)
+        if short:
+            return attend_short(query_BHQD, key_BHKD, value_BHKD, mask)
+        if on_processor:
             query_BHQD, key_BHKD, value_BHKD = query_BHQD.float(), key_BHKD.float(), value_BHKD.float()
         elif mask is not None and mask.dtype != torch.bool:
             mask = mask.to(query_BHQD.dtype)
         return F.scaled_dot_product_attention(query_BHQD, key_BHKD, value_BHKD, attn_mask=mask, is_causal=causal)
-
-
-def _attend_short(query_BHQD: Tensor, key_BHKD: Tensor, value_BHKD: Tensor, mask: Tensor | None) -> Tensor:
-    scale = 1 / math.sqrt(query_BHQD.shape[-1])
-    scores_BHQK = (query_BHQD @ key_BHKD.transpose(-1, -2)).float()
-    if mask is None:
-        scores_BHQK = scores_BHQK * scale
-    else:
-        if mask.dtype == torch.bool:
-            mask = torch.zeros(mask.shape, device=mask.device).masked_fill(~mask, -math.inf)
-        scores_BHQK = torch.add(mask, scores_BHQK, alpha=scale)  # one pass instead of two
-    return scores_BHQK.softmax(-1).to(value_BHKD.dtype) @ value_BHKD
 
 
 class MultiHead(nn.Module):

@@ -59,56 +59,52 @@ def smoothed_cross_entropy(hidden_NW: Tensor, weight_VW: Tensor, target_N: Tenso
     if torch.is_grad_enabled() and (hidden_NW.requires_grad or weight_VW.requires_grad):
         total: Tensor = _SmoothedCrossEntropy.apply(hidden_NW, weight_VW, target_N, smoothing)  # type: ignore[no-untyped-call]
         return total
-    losses = [_loss((h @ weight_VW.T).float(), t, smoothing)[0] for h, t in _chunks(hidden_NW, weight_VW, target_N)]
+    losses = [
+        F.cross_entropy((hidden @ weight_VW.T).float(), target, reduction="sum", label_smoothing=smoothing)
+        for hidden, target in _chunks(weight_VW, hidden_NW, target_N)
+    ]
     return torch.stack(losses).sum() if losses else hidden_NW.new_zeros(())
 
 
-def _chunks(hidden_NW: Tensor, weight_VW: Tensor, target_N: Tensor) -> Iterable[tuple[Tensor, Tensor]]:
+def _chunks(weight_VW: Tensor, *by_row: Tensor) -> Iterable[tuple[Tensor, ...]]:
     rows = max(64, _SCORES_AT_A_TIME // weight_VW.shape[0])
-    return zip(torch.split(hidden_NW, rows), torch.split(target_N, rows), strict=True)
-
-
-def _loss(scores_NV: Tensor, target_N: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
-    """The chunk's summed loss, and the probabilities it came from.
-
-    The logarithm is taken of each row's highest probability, which cannot underflow, instead of a second pass of
-    exponentials over the vocabulary.
-    """
-    probabilities_NV = scores_NV.softmax(-1)
-    log_of_sum_N = scores_NV.amax(-1) - probabilities_NV.amax(-1).log()
-    right_N = scores_NV.gather(1, target_N[:, None])[:, 0]
-    loss = (log_of_sum_N - (1 - smoothing) * right_N).sum()
-    if smoothing:
-        loss = loss - smoothing / scores_NV.shape[1] * scores_NV.sum()
-    return loss, probabilities_NV
+    return zip(*(torch.split(tensor, rows) for tensor in by_row), strict=True)
 
 
 class _SmoothedCrossEntropy(torch.autograd.Function):
-    """d loss / d scores = softmax(scores) - smoothed target; both gradients follow by two products."""
+    """d loss / d scores = softmax(scores) - smoothed target; both gradients follow by two products.
+
+    Only the exponentials are computed for every word of every row. What then remains of the softmax is a factor of
+    each row, of the target one word of each row, and of the smoothing a number that all words share; all three are
+    added to the gradients, which are far smaller than the scores.
+    """
 
     @staticmethod
     def forward(ctx, hidden_NW, weight_VW, target_N, smoothing):  # type: ignore[no-untyped-def]
         device = hidden_NW.device.type
         compute = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden_NW.dtype
         hidden, weight = hidden_NW.detach().to(compute), weight_VW.detach().to(compute)
+        error_N = torch.empty(len(hidden), device=hidden.device)  # of the right word: its probability - its target
+        inverse_N = torch.empty_like(error_N)  # 1 / sum of exponentials
+        hidden_gradient, weight_gradient = torch.empty_like(hidden), torch.zeros_like(weight_VW)
         total = torch.zeros((), device=hidden.device)
-        hidden_gradient = torch.empty_like(hidden)
-        weight_gradient = torch.zeros_like(weight_VW)
-        done = 0
         with torch.autocast(device, enabled=False):
-            for h, t in _chunks(hidden, weight, target_N):
-                loss, error = _loss((h @ weight.T).float(), t, smoothing)
-                total += loss
-                if smoothing:
-                    error -= smoothing / weight.shape[0]
-                error[torch.arange(len(t), device=t.device), t] -= 1 - smoothing
-                error = error.to(compute)
-                torch.mm(error, weight, out=hidden_gradient[done : done + len(t)])
-                done += len(t)
-                if weight_gradient.dtype == compute:
-                    weight_gradient.addmm_(error.T, h)
-                else:
-                    weight_gradient += error.T @ h
+            for hidden_RW, target_R, gradient_RW, error_R, inverse_R in _chunks(
+                weight, hidden, target_N, hidden_gradient, error_N, inverse_N
+            ):
+                others_RV, sum_R, right_R, score_R, highest_R = _exponentials(hidden_RW, weight, target_R)
+                total += (sum_R.log() + highest_R - (1 - smoothing) * score_R).sum()
+                error_R.copy_(right_R / sum_R - (1 - smoothing))
+                torch.reciprocal(sum_R, out=inverse_R)
+                torch.mm(others_RV, weight, out=gradient_RW)
+                weight_gradient += others_RV.T @ (hidden_RW * inverse_R[:, None]).to(compute)
+            share = smoothing / len(weight)
+            words_W, rows_W = weight.sum(0, dtype=torch.float32), hidden.sum(0, dtype=torch.float32)
+            total -= share * (words_W @ rows_W)
+            hidden_gradient = torch.addcmul(-share * words_W, hidden_gradient, inverse_N[:, None])
+            hidden_gradient.addcmul_(weight[target_N], error_N[:, None])
+            weight_gradient -= share * rows_W
+            weight_gradient.index_add_(0, target_N, (hidden * error_N[:, None]).to(weight_gradient.dtype))
         ctx.save_for_backward(hidden_gradient.to(hidden_NW.dtype), weight_gradient)
         return total
 
@@ -116,3 +112,35 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
     def backward(ctx, upstream):  # type: ignore[no-untyped-def]
         hidden_gradient, weight_gradient = ctx.saved_tensors
         return hidden_gradient * upstream, weight_gradient * upstream, None, None
+
+
+def _exponentials(
+    hidden_RW: Tensor, weight_VW: Tensor, target_R: Tensor, *, shifted: bool = False
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Exponentials of the scores: of all words but the right one, whose place is zero; their sum with the right one's;
+    the right one's. Then the right one's score, and the row's highest if that was subtracted first.
+
+    It is if the exponentials would leave a float's range. The right word is apart because it may be nearly all of the
+    sum: in bfloat16, rounding it would hide how little is missing.
+    """
+    score_RV = hidden_RW @ weight_VW.T
+    target_R1 = target_R[:, None]
+    score_R = score_RV.gather(1, target_R1)[:, 0].float()
+    highest_R = torch.zeros_like(score_R)
+    if shifted:
+        highest_R = score_RV.amax(1).float()
+        score_RV.sub_(highest_R[:, None])
+    right_R = (score_R - highest_R).exp()
+    others_RV = score_RV.exp_().scatter_(1, target_R1, 0.0)
+    sum_R = right_R + others_RV.sum(1).float()
+    if not shifted and not within_range(sum_R):
+        return _exponentials(hidden_RW, weight_VW, target_R, shifted=True)
+    return others_RV, sum_R, right_R, score_R, highest_R
+
+
+def within_range(sums: Tensor) -> bool:
+    """Whether no exponential of these sums was too large for a float, and not all of any sum too small."""
+    if not sums.numel():
+        return True
+    low, high = sums.aminmax()
+    return float(low) > 1e-30 and float(high) < 1e30

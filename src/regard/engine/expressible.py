@@ -27,6 +27,8 @@ def setting_obstacle(config: DecodeConfig, *, prefix: bool = False) -> str | Non
     for name in ("sample", "coverage_penalty", "no_repeat", "min_length", "max_length"):
         if getattr(config, name):
             return f"decode.{name}={getattr(config, name)}"
+    if config.length_penalty < 0:
+        return f"decode.length_penalty={config.length_penalty}"
     if config.precision == "bfloat16":
         return "decode.precision=bfloat16"
     return "a prefix" if prefix else None

@@ -36,10 +36,12 @@ _FASTEST = "int8"
 _TEXTS = 32
 # How many times as many hypotheses as the beam is wide are to finish: at first, and each time that was not enough.
 _PATIENCE = (1, 3, 9, 27)
-# CTranslate2 divides by length ** penalty, and we by ((5 + length) / 6) ** penalty. With this share of our penalty the two
-# rise alike at about twenty words; so if it has one hypothesis too many, it drops one that we would not choose either.
-_SHARE = 0.8
-_LEAST_PENALTY = 1e-6  # with none at all, it stops at the first finished hypothesis
+# CTranslate2 divides a log-probability by length ** penalty, and returns the best of those that finished, which may be
+# more than asked for. As good as no penalty is safe for the best: whatever is dropped for it is no longer and less likely
+# than another, or as long and less likely, so ours would not choose it. (None at all stops the search too early.)
+_NO_PENALTY = -1e-6
+# With patience, those that finished first are wanted, which are the shortest.
+_SHORTEST = -8.0
 _FORBIDDEN = (PAD, UNKNOWN, BEGIN)
 _END = str(END)
 
@@ -79,14 +81,14 @@ class FastTranslator(TextTranslator):
             return
         left = asked
         endless: list[Asked] = []
-        for patience in _PATIENCE if config.beam > 1 else _PATIENCE[:1]:
+        for patience in _patience(config):
             again: list[Asked] = []
             for batch, results in self._searched(left, config, patience):
                 found: list[tuple[Asked, list[Hypothesis]]] = []
                 for one, result in zip(batch, results, strict=True):
                     if self._is_cut(one, result, config):
                         endless.append(one)
-                    elif hypotheses := _ranked(result, config):
+                    elif hypotheses := _ranked(result, config, patience):
                         found.append((one, hypotheses))
                     else:
                         again.append(one)
@@ -111,11 +113,9 @@ class FastTranslator(TextTranslator):
             engine.translate_batch(
                 [self._named(one.source) for one in batch],
                 asynchronous=True,
-                num_hypotheses=config.beam * patience,
-                patience=patience,
                 end_token=stops,
                 max_decoding_length=max(self._limit(one, config) for one in batch) + 1,  # the end is a token too
-                **_options(config),
+                **_options(config, patience),
             )
             for batch in batches
         ]
@@ -128,7 +128,6 @@ class FastTranslator(TextTranslator):
         source = self._named(one.source)
         (result,) = engine.translate_batch(
             [source],
-            num_hypotheses=config.beam,
             suppress_sequences=[[str(word)] for word in _FORBIDDEN],
             max_decoding_length=max(1, limit),
             **_options(config),
@@ -177,15 +176,22 @@ class FastTranslator(TextTranslator):
         return self._otherwise()
 
 
+def _patience(config: DecodeConfig) -> Sequence[int]:
+    """Greedy search has none. Of more hypotheses than asked for, CTranslate2 drops one that may be wanted, if many are."""
+    return _PATIENCE[:1] if config.beam == 1 else _PATIENCE[config.n_best > 1 :]
+
+
 def _cores() -> int:
     """Those this process may use, where the system tells."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _options(config: DecodeConfig) -> dict[str, Any]:
+def _options(config: DecodeConfig, patience: int = 1) -> dict[str, Any]:
     return {
         "beam_size": config.beam,
-        "length_penalty": _penalty(config),
+        "num_hypotheses": config.beam * patience,
+        "patience": patience,
+        "length_penalty": _penalty(patience),
         "max_input_length": 0,
         "min_decoding_length": 0,
         "return_scores": True,
@@ -193,11 +199,11 @@ def _options(config: DecodeConfig) -> dict[str, Any]:
     }
 
 
-def _penalty(config: DecodeConfig) -> float:
-    return _SHARE * config.length_penalty or _LEAST_PENALTY
+def _penalty(patience: int) -> float:
+    return _NO_PENALTY if patience == 1 else _SHORTEST
 
 
-def _ranked(result: "ctranslate2.TranslationResult", config: DecodeConfig) -> list[Hypothesis]:
+def _ranked(result: "ctranslate2.TranslationResult", config: DecodeConfig, patience: int) -> list[Hypothesis]:
     """The best; none if fewer than the beam is wide have ended as they should.
 
     Of more than that, torch would have seen those that had finished when there were enough: the shortest.
@@ -207,7 +213,7 @@ def _ranked(result: "ctranslate2.TranslationResult", config: DecodeConfig) -> li
         return []
     longest = sorted(len(names) for names, _ in ended)[config.beam - 1]
     found = [
-        _hypothesis(names[:-1], score * len(names) ** _penalty(config), config)
+        _hypothesis(names[:-1], score * len(names) ** _penalty(patience), config)
         for names, score in ended
         if len(names) <= longest
     ]

@@ -9,8 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-# Rows of scores computed at a time: so many that the matrix product is efficient, so few that they stay in cache.
-_SCORES_AT_A_TIME = 2**22
+# Rows whose scores are computed at a time, and numbers they may be: each chunk adds to the gradient of every word's vector,
+# so that many small ones take longer than a few large ones, though these leave the cache.
+_ROWS, _SCORES = 1024, 2**26
 
 
 def dropout_mask(like: Tensor, rate: float) -> Tensor:
@@ -53,8 +54,8 @@ class Dropout(nn.Module):
 def smoothed_cross_entropy(hidden_NW: Tensor, weight_VW: Tensor, target_N: Tensor, smoothing: float) -> Tensor:
     """Label-smoothed cross-entropy of `hidden @ weight.T`, summed over tokens.
 
-    The scores over the vocabulary are the largest tensor of a training step. They are never kept: each chunk's
-    loss and gradient are computed together while its scores are in cache.
+    The scores over the vocabulary are the largest tensor of a training step. They are never kept: the loss and the
+    gradient of some rows are computed together, and then those of the next.
     """
     if torch.is_grad_enabled() and (hidden_NW.requires_grad or weight_VW.requires_grad):
         total: Tensor = _SmoothedCrossEntropy.apply(hidden_NW, weight_VW, target_N, smoothing)  # type: ignore[no-untyped-call]
@@ -67,7 +68,7 @@ def smoothed_cross_entropy(hidden_NW: Tensor, weight_VW: Tensor, target_N: Tenso
 
 
 def _chunks(weight_VW: Tensor, *by_row: Tensor) -> Iterable[tuple[Tensor, ...]]:
-    rows = max(64, _SCORES_AT_A_TIME // weight_VW.shape[0])
+    rows = max(1, min(_ROWS, _SCORES // len(weight_VW)))
     return zip(*(torch.split(tensor, rows) for tensor in by_row), strict=True)
 
 

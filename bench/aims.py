@@ -13,6 +13,15 @@ class Aim(NamedTuple):
 
 
 AIMS = [
+    Aim("training-tiny", "Regard", "Hugging Face, float32", 2.2),
+    Aim("training-tiny", "Regard", "Hugging Face, hand-tuned, float32", 2.2),
+    Aim("training-tiny", "Regard", "eole", 2.2),
+    Aim("training-tiny", "Regard", "eole, memory kept", 2.2),
+    Aim("training-tiny", "Regard", "Joey NMT", 6.0),
+    Aim("training-base", "Regard", "Hugging Face, float32", 1.4),
+    Aim("training-base", "Regard", "Hugging Face, hand-tuned, float32", 1.4),
+    Aim("machine-tiny", "Regard", "products, bfloat16, padded", 0.5),
+    Aim("machine-base", "Regard", "products, bfloat16, padded", 0.75),
     Aim("translation", "Regard, torch", "Hugging Face generate", 3.0),
     Aim("translation", "Regard", "CTranslate2, hand-tuned", 1.0),
     Aim("translation", "Regard, shortlist", "CTranslate2, hand-tuned", 1.5),

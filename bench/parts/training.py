@@ -16,14 +16,9 @@ def tiny(options: Options) -> Result:
     batches = inputs.tiny(options.data, count=4)
     about = f"4 + 4 layers, width 128, inner 256, 4 heads; batches of {inputs.BATCH_TOKENS:,} tokens"
     others = [
-        Entry(
-            f"{peers.PEERS[peer].title}, memory kept",
-            f"train_{peer}",
-            _settings(batches, sizes.TINY, "float32"),
-            peer,
-            True,
-        )
+        Entry(name, f"train_{peer}", _settings(batches, sizes.TINY, "float32"), peer, kept)
         for peer in ("eole", "joeynmt")
+        for name, kept in ((peers.PEERS[peer].title, False), (f"{peers.PEERS[peer].title}, memory kept", True))
     ]
     entries = [*ours(batches, sizes.TINY), *_huggingface(batches, sizes.TINY), *others]
     return _measure(Result("Training Transformer-Tiny", "", about), batches, entries, options)

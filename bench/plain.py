@@ -2,16 +2,19 @@
 
     python bench/plain.py lstm bahdanau --size tiny
 
-For each model, three contestants take turns with the same batches: the plain model with its own loop in float32, and
-Regard's learner in float32 and in the precision it chooses. One JSON line for each model: milliseconds a step, best and
-median of the rounds, and how many times as fast as the plain one Regard is.
+For each model, three contestants take turns with the same batches, each in a process of its own, as whoever trains one
+would have it: the plain model with its own loop in float32, and Regard's learner in float32 and in the precision it
+chooses. One JSON line for each model: milliseconds a step, best and median of the rounds, and how many times as fast as
+the plain one Regard is.
 """
 
 import argparse
 import json
 import statistics
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -33,6 +36,7 @@ from regard.training.loss import pairs_loss, passages_loss
 VOCABULARY = 10_000
 LANGUAGE_MODELS = ("rnn", "lstm", "gru")
 RATE = 1e-3
+CONTESTANTS = ("plain", "float32", "auto")
 Step = Callable[[int, Any], None]
 
 
@@ -54,7 +58,7 @@ def passage_batches(tokens: int, count: int, length: int) -> list[Batch]:
     return [Passages(ids_BT, fresh=number == 0, numbers=list(range(rows))) for number, ids_BT in enumerate(ids)]
 
 
-def _words(random: np.random.Generator, lengths: Sequence[int]) -> list[Any]:
+def _words(random: np.random.Generator, lengths: Iterable[int]) -> list[Any]:
     """Ids of which a few are frequent and most are rare, as words are."""
     return [np.minimum(random.zipf(1.2, n) + 3, VOCABULARY - 1) for n in lengths]
 
@@ -97,45 +101,83 @@ def theirs(name: str, config: Any, train: TrainConfig) -> Step:
     return step
 
 
-def race(steps: dict[str, Step], batches: list[Batch], rounds: int) -> dict[str, list[float]]:
-    """Seconds a step of each contestant in each round; they take turns, and the first round does not count."""
-    seconds: dict[str, list[float]] = {name: [] for name in steps}
-    number = 0
-    for _ in range(rounds + 1):
-        for name, step in steps.items():
-            before = time.perf_counter()
-            for offset, batch in enumerate(batches):
-                step(number + offset + 1, batch)
-            seconds[name].append((time.perf_counter() - before) / len(batches))
-        number += len(batches)
-    return {name: values[1:] for name, values in seconds.items()}
+def contestant(kind: str, name: str, chosen: argparse.Namespace) -> Step:
+    """The update that this process is to time."""
+    config, train = settings(name, chosen.size)
+    if kind == "plain":
+        return theirs(name, config, train)
+    keep_memory()  # as `regard train` does before anything else
+    precision = torch.float32 if kind == "float32" else pick_precision("auto", torch.device("cpu"))
+    return ours(config, precision, train, text=name in LANGUAGE_MODELS)
 
 
-def compare(name: str, size: str, tokens: int, length: int, rounds: int, count: int) -> dict[str, Any]:
-    """One model's line."""
+def settings(name: str, size: str) -> tuple[Any, TrainConfig]:
+    """Of a model, and of its training."""
     kind = MODEL_CONFIGS[name]
-    config = kind(**SIZES[kind][size])
+    return kind(**SIZES[kind][size]), TrainConfig(**PREFERENCES.get(kind, {}).get("train", {}))
+
+
+def work(kind: str, name: str, chosen: argparse.Namespace) -> None:
+    """Run a round for each line that comes in, and write how many seconds a step took."""
     text = name in LANGUAGE_MODELS
-    train = TrainConfig(**PREFERENCES.get(kind, {}).get("train", {}))
-    batches = passage_batches(tokens, count, length) if text else pair_batches(tokens, count)
-    auto = pick_precision("auto", torch.device("cpu"))
-    steps = {
-        "plain": theirs(name, config, train),
-        "float32": ours(config, torch.float32, train, text=text),
-        "auto": ours(config, auto, train, text=text),
+    batches = (
+        passage_batches(chosen.tokens, chosen.batches, chosen.length)
+        if text
+        else pair_batches(chosen.tokens, chosen.batches)
+    )
+    step, number = contestant(kind, name, chosen), 0
+    for _ in sys.stdin:
+        before = time.perf_counter()
+        for batch in batches:
+            number += 1
+            step(number, batch)
+        print((time.perf_counter() - before) / len(batches), flush=True)
+
+
+def race(name: str, chosen: argparse.Namespace) -> dict[str, list[float]]:
+    """Seconds a step of each contestant in each round; they take turns, and the first round does not count."""
+    same = [f"--{key}={getattr(chosen, key)}" for key in ("size", "tokens", "length", "batches")]
+    workers = {
+        kind: subprocess.Popen(
+            [sys.executable, __file__, name, *same, f"--contestant={kind}"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for kind in CONTESTANTS
     }
-    seconds = race(steps, batches, rounds)
+    seconds: dict[str, list[float]] = {kind: [] for kind in CONTESTANTS}
+    for _ in range(chosen.rounds + 1):
+        for kind, worker in workers.items():
+            assert worker.stdin is not None and worker.stdout is not None
+            worker.stdin.write("go\n")
+            worker.stdin.flush()
+            seconds[kind].append(float(worker.stdout.readline()))
+    for worker in workers.values():
+        worker.communicate()
+    return {kind: values[1:] for kind, values in seconds.items()}
+
+
+def compare(name: str, chosen: argparse.Namespace) -> dict[str, Any]:
+    """One model's line."""
+    seconds = race(name, chosen)
+    middle = {kind: statistics.median(values) for kind, values in seconds.items()}
     milliseconds = {
-        name: {"best": round(1000 * min(values), 1), "median": round(1000 * statistics.median(values), 1)}
-        for name, values in seconds.items()
+        kind: {"best": round(1000 * min(values), 1), "median": round(1000 * middle[kind], 1)}
+        for kind, values in seconds.items()
     }
-    faster = {
-        name: round(statistics.median(seconds["plain"]) / statistics.median(seconds[name]), 2)
-        for name in ("float32", "auto")
+    shape = {"passage": chosen.length} if name in LANGUAGE_MODELS else {}
+    auto = pick_precision("auto", torch.device("cpu"))
+    return {
+        "model": name,
+        "size": chosen.size,
+        "batch_tokens": chosen.tokens,
+        **shape,
+        "auto": str(auto).removeprefix("torch."),
+        "threads": torch.get_num_threads(),
+        "milliseconds": milliseconds,
+        "times_as_fast": {kind: round(middle["plain"] / middle[kind], 2) for kind in CONTESTANTS[1:]},
     }
-    shape = {"passage": length} if text else {}
-    return {"model": name, "size": size, "batch_tokens": tokens, **shape, "auto": str(auto).removeprefix("torch."),
-            "threads": torch.get_num_threads(), "milliseconds": milliseconds, "times_as_fast": faster}  # fmt: skip
 
 
 def main() -> None:
@@ -147,10 +189,13 @@ def main() -> None:
     parser.add_argument("--length", type=int, default=64, help="tokens of a passage, for language models")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--batches", type=int, default=6, help="in each round")
+    parser.add_argument("--contestant", choices=CONTESTANTS, help="be this one, and run a round for each line read")
     chosen = parser.parse_args()
-    keep_memory()
     for name in chosen.models:
-        print(json.dumps(compare(name, chosen.size, chosen.tokens, chosen.length, chosen.rounds, chosen.batches)))
+        if chosen.contestant:
+            work(chosen.contestant, name, chosen)
+        else:
+            print(json.dumps(compare(name, chosen)), flush=True)
 
 
 if __name__ == "__main__":

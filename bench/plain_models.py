@@ -53,7 +53,8 @@ class Recurrent(nn.Module):
         nn.init.normal_(self.embedding.weight, std=width**-0.5)
 
     def embed(self, ids_BT: Tensor) -> Tensor:
-        return self.dropout(self.embedding(ids_BT) * self.scale)
+        dropped: Tensor = self.dropout(self.embedding(ids_BT) * self.scale)
+        return dropped
 
     def encode(self, source_BS: Tensor, lengths_B: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """The memory, where it is real, and the decoder's first hidden states and cells (depth, B, W)."""

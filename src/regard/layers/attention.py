@@ -14,7 +14,7 @@ from regard.layers import masks, watch
 from regard.layers.positions import Relative
 from regard.layers.short import attend_short
 
-# Keys up to which holding all scores costs less than the kernel's bookkeeping.
+# Words up to which holding all scores costs less than the kernel's bookkeeping.
 SHORT = 256
 
 
@@ -57,7 +57,7 @@ def attend_fused(
     long texts are then computed in float32.
     """
     on_processor = query_BHQD.device.type == "cpu"
-    short = on_processor and key_BHKD.shape[2] <= SHORT
+    short = on_processor and max(query_BHQD.shape[2], key_BHKD.shape[2]) <= SHORT
     if causal and (bias_BHQK is not None or short):
         may_look, causal = masks.causal(query_BHQD.shape[2], query_BHQD.device), False
     mask = may_look

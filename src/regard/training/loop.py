@@ -11,6 +11,7 @@ from regard import checkpoint
 from regard.config import TrainConfig
 from regard.errors import TrainingError
 from regard.models.interface import Model
+from regard.text.ahead import ahead
 from regard.text.batch import Batch, Batches
 from regard.training.learner import Learner, NotFiniteError, Update
 from regard.training.log import Log
@@ -166,7 +167,7 @@ class Loop:
         """Batches from where the state stands, epoch after epoch; the state follows."""
         state = self.state
         while True:
-            for batch in self.loader.batches(state.epoch, state.batch):
+            for batch in ahead(self.loader.batches(state.epoch, state.batch)):
                 state.batch += 1
                 yield batch
             state.epoch, state.batch = state.epoch + 1, 0

@@ -81,6 +81,8 @@ def test_the_setting_given_last_wins(tmp_path: Path) -> None:
         ("decode.top_p=0", "above 0"),
         ("decode.temperature=0", "above 0"),
         ("decode.n_best=9", "--beam 9"),
+        ("decode.shortlist=101", "between 0 and 100"),
+        ("decode.shortlist=-1", "between 0 and 100"),
         ("rate=3", "section.key=value"),
         ("train.rate", "section.key=value"),
     ],

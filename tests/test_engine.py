@@ -7,17 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import safetensors.numpy
 
 import regard
-from regard import folder
 from regard.config import DecodeConfig
 from regard.decode.translation import Asked
 from regard.decode.translator import Translator
 from regard.engine.translator import FastTranslator
 from regard.errors import ConfigError
-from regard.text.tokenizer import BEGIN, END, PAD, UNKNOWN
-from untrained import made
+from untrained import leaning, made
 
 TEXTS = ["a b c", "d", "", "o n m l k j i h", "c c a b a", "  ", "b", "e f g h i j k l m n o a b c d e f", "a b c"]
 TEXTS += [f"{one} {other}" for one in "adgjm" for other in "behkn"]
@@ -30,22 +27,6 @@ CAN += [
 ]
 CAN += [{"tie": "target", "positions": "learned", "longest": 70}]
 CANNOT = [("transformer", {"activation": "elu"}), ("transformer", {"positions": "relative"}), ("gru", {}), ("lm", {})]
-
-
-def leaning(path: Path, end: float = 0.5, forbidden: float = -40.0, **settings: object) -> Path:
-    """A model nobody trained, but that leans towards ending, and away from what is forbidden."""
-    made("transformer", path, settings=settings)
-    weights = safetensors.numpy.load_file(path / folder.MODEL)
-    config = folder.load_config(path)[0].model
-    last = f"decoder.layers.{(config.decoder_depth or config.depth) - 1}.around_feed_forward.norm"  # type: ignore[union-attr]
-    norm = "decoder.norm" if "decoder.norm.weight" in weights else last
-    # The first number of the last layer becomes 1, whatever is read; so the first column of the words is a bias.
-    weights[f"{norm}.weight"][0], weights[f"{norm}.bias"][0] = 0, 1
-    weights["words.weight"] *= 2
-    weights["words.weight"][[PAD, UNKNOWN, BEGIN], 0] = forbidden
-    weights["words.weight"][END, 0] = end
-    safetensors.numpy.save_file(weights, path / folder.MODEL)
-    return path
 
 
 class Left:

@@ -17,11 +17,12 @@ from regard.errors import FolderError, StorageError
 from regard.folder import load_config
 from regard.text import grammar
 from regard.text.shards import Shards, ShardWriter, Tokenised
-from regard.text.tokenizer import END, PAD, SPACE, Tokenizer, learn_tokenizer, load_tokenizer
+from regard.text.tokenizer import PAD, SPACE, SPECIALS, Tokenizer, learn_tokenizer, load_tokenizer
 
 # Token 10 is translated by 20, 21 or 22; token 11 by 20.
 LIKELIEST = np.full((30, 3), PAD, np.int32)
 LIKELIEST[10], LIKELIEST[11, 0] = (22, 21, 20), 20
+SPECIAL = range(len(SPECIALS))
 SMALL = Shortlist(LIKELIEST, np.array([25, 7], np.int32))
 
 
@@ -34,14 +35,14 @@ def tokenizer_of(folder: Path) -> Tokenizer:
     return load_tokenizer(folder, load_config(folder)[0].text)
 
 
-def test_candidates_are_the_likeliest_the_source_itself_the_frequent_and_the_end() -> None:
-    assert SMALL.candidates([10, 11], most=2).tolist() == [END, 7, 10, 11, 20, 21, 22, 25]
-    assert SMALL.candidates([10], most=1).tolist() == [END, 7, 10, 22, 25]
-    assert SMALL.candidates([], most=1).tolist() == [END, 7, 25]
+def test_candidates_are_the_likeliest_the_source_itself_the_frequent_and_the_special_ones() -> None:
+    assert SMALL.candidates([10, 11], most=2).tolist() == [*SPECIAL, 7, 10, 11, 20, 21, 22, 25]
+    assert SMALL.candidates([10], most=1).tolist() == [*SPECIAL, 7, 10, 22, 25]
+    assert SMALL.candidates([], most=1).tolist() == [*SPECIAL, 7, 25]
 
 
 def test_a_prefix_is_among_the_candidates() -> None:
-    assert SMALL.candidates([11], most=1, prefix=[28]).tolist() == [END, 7, 11, 20, 25, 28]
+    assert SMALL.candidates([11], most=1, prefix=[28]).tolist() == [*SPECIAL, 7, 11, 20, 25, 28]
 
 
 def test_a_vocabulary_map_gives_the_same_candidates() -> None:

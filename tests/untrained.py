@@ -2,11 +2,13 @@
 
 from pathlib import Path
 
+import safetensors.numpy
+
 from conftest import SMALL
 from regard import folder
 from regard.config import read
 from regard.models import build
-from regard.text.tokenizer import Listed
+from regard.text.tokenizer import BEGIN, END, PAD, UNKNOWN, Listed
 from regard.weights import save_weights, weights_of
 
 JOBS = {"bert": "masking", "classifier": "labelling"}
@@ -23,3 +25,19 @@ def made(name: str, to: Path, job: str = "", settings: dict[str, object] | None 
     (to / words.file_name).write_bytes(words.as_bytes())
     save_weights(to, weights_of(build(config.model, words.size, len(labels))))
     return to
+
+
+def leaning(path: Path, end: float = 0.5, forbidden: float = -40.0, **settings: object) -> Path:
+    """A model nobody trained, but that leans towards ending, and away from what is forbidden."""
+    made("transformer", path, settings=settings)
+    weights = safetensors.numpy.load_file(path / folder.MODEL)
+    config = folder.load_config(path)[0].model
+    last = f"decoder.layers.{(config.decoder_depth or config.depth) - 1}.around_feed_forward.norm"  # type: ignore[union-attr]
+    norm = "decoder.norm" if "decoder.norm.weight" in weights else last
+    # The first number of the last layer becomes 1, whatever is read; so the first column of the words is a bias.
+    weights[f"{norm}.weight"][0], weights[f"{norm}.bias"][0] = 0, 1
+    weights["words.weight"] *= 2
+    weights["words.weight"][[PAD, UNKNOWN, BEGIN], 0] = forbidden
+    weights["words.weight"][END, 0] = end
+    safetensors.numpy.save_file(weights, path / folder.MODEL)
+    return path

@@ -36,27 +36,27 @@ class Use(NamedTuple):
 
     kind: type[Any]
     """The object that uses the model."""
-    make: Callable[[Loaded, torch.device, Facts], Any]
+    make: Callable[[Path, Loaded, torch.device, Facts], Any]
     learned: str
     """What to say to who asks it for something else."""
 
 
-def _translator(loaded: Loaded, device: torch.device, facts: Facts) -> Translator:
-    return Translator(cast(Writer, loaded.model), loaded.tokenizer, loaded.config.decode, device, facts)
+def _translator(path: Path, loaded: Loaded, device: torch.device, facts: Facts) -> Translator:
+    return Translator(cast(Writer, loaded.model), loaded.tokenizer, loaded.config.decode, device, facts, path)
 
 
-def _author(loaded: Loaded, device: torch.device, facts: Facts) -> Author:
+def _author(path: Path, loaded: Loaded, device: torch.device, facts: Facts) -> Author:
     model, tokenizer, config, _ = loaded
     window = config.text.longest
     return Author(cast(LanguageModel, model), tokenizer, config.decode, device, window=window, facts=facts)
 
 
-def _filler(loaded: Loaded, device: torch.device, facts: Facts) -> Filler:
+def _filler(path: Path, loaded: Loaded, device: torch.device, facts: Facts) -> Filler:
     guesses = "words" in loaded.about.get("heads", ["words"])
     return Filler(cast(Bert, loaded.model), loaded.tokenizer, device, guesses=guesses, facts=facts)
 
 
-def _labeller(loaded: Loaded, device: torch.device, facts: Facts) -> Labeller:
+def _labeller(path: Path, loaded: Loaded, device: torch.device, facts: Facts) -> Labeller:
     return Labeller(cast(Classifier, loaded.model), loaded.tokenizer, loaded.about["labels"], device, facts=facts)
 
 
@@ -106,7 +106,7 @@ def load(path: str | Path, *, device: str = "auto", threads: int = 0) -> Any:
     set_threads(threads)
     loaded = load_model(Path(path))
     facts = _facts(Path(path), loaded.model, loaded.config)
-    return use_of(Path(path), loaded.about).make(loaded, pick_device(device), facts)
+    return use_of(Path(path), loaded.about).make(Path(path), loaded, pick_device(device), facts)
 
 
 def load_step(path: str | Path, step: int, *, device: str = "auto", threads: int = 0) -> Any:

@@ -1,7 +1,7 @@
 """The model folder: everything that is needed to translate raw text, and nothing that can execute.
 
 config.json · model.safetensors · tokenizer.model (or .json) · README.md · log.jsonl · probe.jsonl · checkpoints/ ·
-cache/
+cache/ · shortlist.safetensors, if one was asked for
 """
 
 import json

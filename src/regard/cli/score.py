@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from regard.cli.settings import Subparsers, add_command, add_decode_options, add_engine_option, decode_settings
+from regard.cli.settings import Subparsers, add_command, add_decode_options, add_engine_options, decode_settings
 from regard.errors import DataError
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def add_parser(commands: Subparsers) -> None:
     parser.add_argument("--output", type=Path, metavar="FILE", help="also write the translations to a file")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     add_decode_options(parser)
-    add_engine_option(parser)
+    add_engine_options(parser)
     parser.set_defaults(run=run)
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from regard.cli.settings import Subparsers, add_command, add_decode_options, add_engine_option, decode_settings
+from regard.cli.settings import Subparsers, add_command, add_decode_options, add_engine_options, decode_settings
 from regard.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ EXAMPLES = """  regard translate runs/mine "A sentence."
   regard translate runs/mine "A sentence." --sample --temperature 0.8 --n-best 5
   regard translate runs/mine "A sentence." --prefix "Une phrase"
   regard translate runs/mine --input book.en --engine ctranslate2 --precision float32
+  regard translate runs/mine --input book.en --output book.fr --shortlist
 
 Each input line gives one output line, in order; an empty line gives an empty line.
 With --n-best or --scores the lines are: input line number, score, text, separated by tabs."""
@@ -43,7 +44,7 @@ def add_parser(commands: Subparsers) -> None:
     parser.add_argument("--json", action="store_true", help="one JSON object for each line")
     parser.add_argument("--prefix", default="", metavar="TEXT", help="every translation begins like this")
     add_decode_options(parser)
-    add_engine_option(parser)
+    add_engine_options(parser)
     parser.set_defaults(run=run)
 
 

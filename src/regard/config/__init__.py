@@ -33,10 +33,11 @@ from regard.config.reading import (
     read,
     read_recipe,
 )
-from regard.config.sections import DecodeConfig, TextConfig, TrainConfig
+from regard.config.sections import LONGEST_SHORTLIST, DecodeConfig, TextConfig, TrainConfig
 from regard.config.starting import read_from
 
 __all__ = [
+    "LONGEST_SHORTLIST",
     "MODEL_CONFIGS",
     "SIZES",
     "BahdanauConfig",

@@ -6,6 +6,9 @@ from typing import Literal
 from regard.config.setting import at_least, between, setting
 from regard.errors import ConfigError
 
+LONGEST_SHORTLIST = 100
+"""Likely translations of a token that are known at most."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class TextConfig:
@@ -132,8 +135,12 @@ class DecodeConfig:
         "auto", "of the numbers when writing; auto = float32 with torch, int8 with CTranslate2"
     )
     batch_tokens: int = setting(8192, "source tokens translated together, beams counted; changes speed, not text")
+    shortlist: int = setting(
+        0, "score only so many likely translations of each source token, at most 100; 0 = all words"
+    )
 
     def __post_init__(self) -> None:
+        between(self, "decode", 0, LONGEST_SHORTLIST, "shortlist")
         at_least(self, "decode", beam=1, coverage_penalty=0, n_best=1, top_k=0, seed=0, no_repeat=0)
         at_least(self, "decode", min_length=0, max_length=0, batch_tokens=1)
         if not 0 < self.temperature <= 100:

@@ -9,7 +9,7 @@ from regard.config import DecodeConfig, read
 from regard.decode.beam import beam_search
 from regard.decode.sample import greedy, sample
 from regard.decode.translator import evaluating
-from regard.errors import DataError
+from regard.errors import ConfigError, DataError
 from regard.models.interface import LanguageModel, Source
 from regard.see.trace import Facts, Trace
 from regard.see.tracing import Watched, trace_text
@@ -54,6 +54,10 @@ class Author:
     def n_best(self, prompt: str = "", **settings: Any) -> list[str]:
         """The prompt with each of several continuations, the best first."""
         config = read({"decode": {**dataclasses.asdict(self.config), **settings}}).decode
+        if config.shortlist:
+            raise ConfigError(
+                "A shortlist is of a source's translations, and this model goes on with a text. Set shortlist=0."
+            )
         (ids,) = self.tokenizer.encode([prompt])
         begun = self.tokenizer.decode(ids)
         texts = []

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from regard.config import DecodeConfig
 from regard.decode.candidates import Candidates, best_candidates
+from regard.decode.columns import Columns
 from regard.decode.hypothesis import Hypothesis, length_penalty
 from regard.decode.opening import opening
 from regard.decode.rules import Rules
@@ -36,18 +37,20 @@ def beam_search(
     source: Source,
     config: DecodeConfig,
     prefixes: Sequence[Sequence[int]] = (),
+    columns: Columns | None = None,
     record: Record | None = None,
 ) -> list[list[Hypothesis]]:
     """The `n_best` best hypotheses of each sentence, best first (fewer, where no more can be written).
 
     A sentence is done when nothing live can still beat its `n_best`-th finished hypothesis, or when as many have
-    finished as the beam is wide; so a beam of 1 is greedy. Whoever wants to see the search gives a `record`.
+    finished as the beam is wide; so a beam of 1 is greedy. Only words that have `columns` are written, if there are any.
+    Whoever wants to see the search gives a `record`.
     """
-    rules = Rules(config, source, prefixes, model)
+    rules = Rules(config, source, prefixes, model, columns)
     finished = _Finished(source, config)
     written_BT, total_B, state = opening(model, source, prefixes, attention=config.coverage_penalty > 0)
     live = _begin(source, written_BT, total_B)
-    words = words_of(model.words.weight, config.precision, rows=len(total_B) * config.beam)
+    words = words_of(model.words.weight, config.precision, len(total_B) * config.beam, columns)
     while len(live.sentence_N):
         hidden_RW, state = model.advance(live.written_RT[:, -1], state)
         if config.coverage_penalty:

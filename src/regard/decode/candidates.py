@@ -48,11 +48,12 @@ def best_candidates(
     parts = []
     for first, last in _parts(hidden_RW, total_NK):
         rows = slice(first * K, last * K)
-        logits_RV = words(hidden_RW[rows])
+        sentence_R = sentence_N[first:last].repeat_interleave(K)
+        logits_RV = rules.hide_(words(hidden_RW[rows]), sentence_R)
         offset_R = total_NK[first:last].flatten() - _log_of_sum(logits_RV)
-        rules.forbid_(logits_RV, written_RT[rows], sentence_N[first:last].repeat_interleave(K))
-        total_NC, row_NC, word_NC = _highest(logits_RV, offset_R, K, count)
-        parts.append(Candidates(total_NC, row_NC + first * K, word_NC))
+        rules.forbid_(logits_RV, written_RT[rows], sentence_R)
+        total_NC, row_NC, column_NC = _highest(logits_RV, offset_R, K, count)
+        parts.append(Candidates(total_NC, row_NC + first * K, rules.word(column_NC)))
     found = parts[0] if len(parts) == 1 else Candidates(*(torch.cat(part) for part in zip(*parts, strict=True)))
     refuse_nan(found.total_NC)
     return found

@@ -1,6 +1,7 @@
 """The rules of writing: which words may come next. Shared by every search.
 
-Shape letters, besides those of the models: R rows of a search (sentences x beams, or x samples) · P prefix positions.
+Shape letters, besides those of the models: R rows of a search (sentences x beams, or x samples) · P prefix positions ·
+V vocabulary, or the columns for some words of it.
 """
 
 import math
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor
 
 from regard.config import DecodeConfig
+from regard.decode.columns import Columns
 from regard.decode.hypothesis import most_tokens
 from regard.errors import TrainingError
 from regard.models.interface import LanguageModel, Source, Writer
@@ -46,19 +48,23 @@ class Rules:
         source: Source,
         prefixes: Sequence[Sequence[int]] = (),
         model: Writer | None = None,
+        columns: Columns | None = None,
     ) -> None:
-        """`model` is asked only how long a text it can hold."""
+        """`model` is asked only how long a text it can hold; `columns` say what words scores are of, if not of all."""
         device = source.lengths_B.device
         B = len(source.lengths_B)
         assert len(prefixes) in (0, B), "a prefix for every sentence, or none"
         lengths = [len(prefix) for prefix in prefixes] or [0] * B
+        self._columns = columns
         self._min_length = config.min_length
         self._no_repeat = config.no_repeat
         self._longest_prefix = max(lengths, default=0)
         self._prefix_length_B = torch.tensor(lengths, device=device)
         self._prefix_BP = torch.full((B, self._longest_prefix), PAD, device=device)
         for row, prefix in enumerate(prefixes):
-            self._prefix_BP[row, : len(prefix)] = torch.tensor(list(prefix), device=device, dtype=torch.long)
+            self._prefix_BP[row, : len(prefix)] = self._column(
+                torch.tensor(list(prefix), device=device, dtype=torch.long)
+            )
         limits = [
             # The source ends with an end token, which is not counted.
             most_tokens(config, source_length - 1, prefix_length, _places(model, source_length))
@@ -67,6 +73,17 @@ class Rules:
         self.limit_B = torch.tensor(limits, device=device)
         """Tokens each sentence may have, the end not counted."""
         self._least_limit = int(self.limit_B.min()) if B else 0
+
+    def hide_(self, logits_RV: Tensor, sentence_R: Tensor) -> Tensor:
+        """Set to -inf, in place, the words that are no candidates of a row's sentence: they have no probability."""
+        return self._columns.hide_(logits_RV, sentence_R) if self._columns else logits_RV
+
+    def word(self, column: Tensor) -> Tensor:
+        """The words whose scores stand in these columns."""
+        return self._columns.word_C[column] if self._columns else column
+
+    def _column(self, word: Tensor) -> Tensor:
+        return self._columns.of(word) if self._columns else word
 
     def forbid_(self, scores_RV: Tensor, written_RT: Tensor, sentence_R: Tensor) -> Tensor:
         """Set to -inf, in place, the words a row may not write next; every row keeps at least one.
@@ -95,14 +112,15 @@ class Rules:
     def _forbid_words_(self, scores_RV: Tensor, written_RT: Tensor, end_R: Tensor) -> None:
         length = written_RT.shape[1]
         if self._no_repeat:
-            _forbid_repeats_(scores_RV, written_RT, self._no_repeat)
+            _forbid_repeats_(scores_RV, self._column(written_RT), self._no_repeat)
         unknown_R = scores_RV[:, UNKNOWN].clone()
         for word in (PAD, UNKNOWN, BEGIN):
             scores_RV[:, word] = -math.inf
         if length < self._min_length:
             scores_RV[:, END] = -math.inf
         # Only when as many words have been written as there are can none be left; looking would cost time.
-        if scores_RV.shape[1] - len(SPECIALS) <= (length if self._no_repeat else 0):
+        there = self._columns.fewest if self._columns else scores_RV.shape[1]
+        if there - len(SPECIALS) <= (length if self._no_repeat else 0):
             # Nobody likes to read an unknown word, so it is the last resort; to end too early is the very last.
             stuck_R = scores_RV.amax(1) == -math.inf
             scores_RV[stuck_R, UNKNOWN] = unknown_R[stuck_R]

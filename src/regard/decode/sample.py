@@ -9,6 +9,7 @@ from torch import Tensor
 
 from regard.config import DecodeConfig
 from regard.decode.candidates import best_candidates
+from regard.decode.columns import Columns
 from regard.decode.hypothesis import Hypothesis, length_penalty
 from regard.decode.opening import opening
 from regard.decode.rules import Rules, log_probabilities
@@ -21,21 +22,29 @@ Choose = Callable[[Rules, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
 def greedy(
-    model: Writer, source: Source, config: DecodeConfig, prefixes: Sequence[Sequence[int]] = ()
+    model: Writer,
+    source: Source,
+    config: DecodeConfig,
+    prefixes: Sequence[Sequence[int]] = (),
+    columns: Columns | None = None,
 ) -> list[list[Hypothesis]]:
     """The likeliest word, each time: one hypothesis for each sentence."""
-    words = words_of(model.words.weight, config.precision, rows=len(source.lengths_B))
+    words = words_of(model.words.weight, config.precision, len(source.lengths_B), columns)
 
     def likeliest(rules: Rules, hidden_RW: Tensor, row_R: Tensor, written_RT: Tensor) -> tuple[Tensor, Tensor]:
         nothing_R1 = torch.zeros(len(row_R), 1, device=hidden_RW.device)
         best = best_candidates(words, rules, hidden_RW, nothing_R1, written_RT, row_R, count=1)
         return best.word_NC[:, 0], best.total_NC[:, 0]
 
-    return _write(model, source, config, prefixes, samples=1, choose=likeliest)
+    return _write(model, source, config, prefixes, columns, samples=1, choose=likeliest)
 
 
 def sample(
-    model: Writer, source: Source, config: DecodeConfig, prefixes: Sequence[Sequence[int]] = ()
+    model: Writer,
+    source: Source,
+    config: DecodeConfig,
+    prefixes: Sequence[Sequence[int]] = (),
+    columns: Columns | None = None,
 ) -> list[list[Hypothesis]]:
     """`n_best` independent draws for each sentence, best first.
 
@@ -44,18 +53,19 @@ def sample(
     """
     positions = int(Rules(config, source, prefixes, model).limit_B.max()) + 1
     uniform_RT = _uniforms(source, config, positions)
-    words = words_of(model.words.weight, config.precision, rows=len(uniform_RT))
+    words = words_of(model.words.weight, config.precision, len(uniform_RT), columns)
 
     def draw(rules: Rules, hidden_RW: Tensor, row_R: Tensor, written_RT: Tensor) -> tuple[Tensor, Tensor]:
-        scores_RV = log_probabilities(words(hidden_RW))
-        rules.forbid_(scores_RV, written_RT, row_R // config.n_best)
+        sentence_R = row_R // config.n_best
+        scores_RV = log_probabilities(rules.hide_(words(hidden_RW), sentence_R))
+        rules.forbid_(scores_RV, written_RT, sentence_R)
         # In double precision, which not every device has; sampling is not what must be fast.
         probability_RV = (scores_RV.cpu().double() / config.temperature).softmax(-1)
         kept_RV = _likeliest(probability_RV, config.top_k, config.top_p)
-        word_R = _draw(kept_RV, uniform_RT[row_R.cpu(), written_RT.shape[1]]).to(scores_RV.device)
-        return word_R, scores_RV.gather(1, word_R[:, None])[:, 0]
+        column_R = _draw(kept_RV, uniform_RT[row_R.cpu(), written_RT.shape[1]]).to(scores_RV.device)
+        return rules.word(column_R), scores_RV.gather(1, column_R[:, None])[:, 0]
 
-    return _write(model, source, config, prefixes, samples=config.n_best, choose=draw)
+    return _write(model, source, config, prefixes, columns, samples=config.n_best, choose=draw)
 
 
 @torch.inference_mode()
@@ -64,12 +74,13 @@ def _write(
     source: Source,
     config: DecodeConfig,
     prefixes: Sequence[Sequence[int]],
+    columns: Columns | None,
     samples: int,
     choose: Choose,
 ) -> list[list[Hypothesis]]:
     """Write every sentence `samples` times; a row that has ended leaves the batch."""
     B, device = len(source.lengths_B), source.ids_BS.device
-    rules = Rules(config, source, prefixes, model)
+    rules = Rules(config, source, prefixes, model, columns)
     written_RT, total_R, state = opening(model, source, prefixes)
     row_R = torch.arange(B * samples, device=device)
     if samples > 1:

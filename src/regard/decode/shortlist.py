@@ -2,7 +2,8 @@
 
 For a small model the scores over the vocabulary are most of the work of translating. Only these are scored: the
 likeliest translations of every source token (IBM Model 1, learned from the training text), the source tokens themselves
-(names and numbers are copied), and the target language's most frequent tokens, which any sentence may need.
+(names and numbers are copied), the target language's most frequent tokens, which any sentence may need, and the special
+tokens, which no sentence may do without or which the rules of writing forbid.
 
 Shape letters: V vocabulary · N likeliest translations · F frequent tokens · C candidates.
 """
@@ -18,14 +19,15 @@ import safetensors
 import safetensors.numpy
 
 from regard import storage
+from regard.config import LONGEST_SHORTLIST
 from regard.errors import FolderError, StorageError
-from regard.text.alignment import Ids, Lexicon, Progress, learn_lexicon
+from regard.text.alignment import Ids, Lexicon, learn_lexicon
 from regard.text.shards import Shards
-from regard.text.tokenizer import END, PAD, Tokenizer
+from regard.text.tokenizer import PAD, SPECIALS, Tokenizer
 
 FILE = "shortlist.safetensors"
 TOKENS = Path("cache", "tokens", "train")
-MOST = 100
+MOST = LONGEST_SHORTLIST
 """Translations of a token that are stored; a search asks for as many of them as it likes."""
 FREQUENT = 100
 """Target tokens that are always candidates."""
@@ -42,15 +44,13 @@ class Shortlist:
     def candidates(self, ids: Iterable[int], most: int, prefix: Iterable[int] = ()) -> npt.NDArray[np.int64]:
         """What a translation of these source tokens may consist of, in the vocabulary's order.
 
-        That is the end, the frequent tokens, and for each source token itself and its `most` likeliest translations;
-        and the prefix, if there is one, as it must be written.
+        That is the special tokens, the frequent ones, and for each source token itself and its `most` likeliest
+        translations; and the prefix, if there is one, as it must be written.
         """
         source = np.fromiter(ids, np.int64)
         listed = self.likeliest_VN[source, :most].ravel()
-        wanted = (source, listed, self.frequent_F, np.fromiter(prefix, np.int64), np.array([END]))
-        found = np.unique(np.concatenate(wanted, dtype=np.int64))
-        real: npt.NDArray[np.int64] = found[found != PAD]
-        return real
+        wanted = (np.arange(len(SPECIALS)), source, listed, self.frequent_F, np.fromiter(prefix, np.int64))
+        return np.unique(np.concatenate(wanted, dtype=np.int64))
 
     def vocabulary_map(self, names: Sequence[str], most: int) -> str:
         """The same as the text of CTranslate2's vmap.txt: source TAB candidates, and no source for those of any."""
@@ -67,7 +67,7 @@ class Shortlist:
         return safetensors.numpy.save(tensors, metadata={"tokenizer": _digest(tokenizer)})
 
 
-def open_shortlist(folder: Path, tokenizer: Tokenizer, progress: Progress | None = None) -> Shortlist:
+def open_shortlist(folder: Path, tokenizer: Tokenizer) -> Shortlist:
     """The shortlist of a model folder; the first time it is learned from the folder's training tokens, and kept."""
     if stored := _load(folder / FILE, tokenizer):
         return stored
@@ -77,15 +77,19 @@ def open_shortlist(folder: Path, tokenizer: Tokenizer, progress: Progress | None
             "one is learned, are gone. Translate without --shortlist, or copy the file or the tokens from where the "
             "model was trained."
         )
-    shortlist = learn_shortlist(Shards(folder / TOKENS), tokenizer.size, progress)
+    log = logging.getLogger(__name__)
+    log.warning(
+        "Learning once which words translate which, for %s; this takes seconds, at most a minute.", folder / FILE
+    )
+    shortlist = learn_shortlist(Shards(folder / TOKENS), tokenizer.size)
     try:
         storage.write_file(folder / FILE, shortlist.as_bytes(tokenizer))
     except StorageError as error:
-        logging.getLogger(__name__).warning("The shortlist is used, but not kept. %s", error)
+        log.warning("The shortlist is used, but not kept. %s", error)
     return shortlist
 
 
-def learn_shortlist(shards: Shards, vocabulary: int, progress: Progress | None = None) -> Shortlist:
+def learn_shortlist(shards: Shards, vocabulary: int) -> Shortlist:
     """A shortlist from training pairs; of a text too large for the lexicon, from pairs drawn evenly."""
     order = np.random.default_rng(1).permutation(len(shards))
     count_V = np.zeros(vocabulary, np.int64)
@@ -96,7 +100,7 @@ def learn_shortlist(shards: Shards, vocabulary: int, progress: Progress | None =
             np.add.at(count_V, target, 1)
             yield source, target
 
-    lexicon = learn_lexicon(pairs(), progress=progress)
+    lexicon = learn_lexicon(pairs())
     frequent = np.argsort(-count_V, kind="stable")[:FREQUENT]
     return Shortlist(_likeliest(lexicon, vocabulary), frequent[count_V[frequent] > 0].astype(np.int32))
 

@@ -4,13 +4,18 @@ import dataclasses
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import islice
-from typing import Any, NamedTuple, overload
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from regard.config import DecodeConfig, read
 from regard.decode.hypothesis import Hypothesis
 from regard.errors import ConfigError, DataError
 from regard.text.tokenizer import END, Tokenizer
+
+if TYPE_CHECKING:
+    from regard.decode.shortlist import Shortlist
 
 Progress = Callable[[int, int], None]
 """Told how many texts are done, of how many."""
@@ -39,14 +44,30 @@ class TextTranslator(ABC):
     """What every engine's translator does alike. Settings given to a method hold for that call alone.
 
     A text's translation does not depend on the texts beside it (but for words whose scores differ by no more than
-    rounding errors). A blank text gives an empty translation.
+    rounding errors, and for CTranslate2's shortlist, which the texts of a batch share). A blank text gives an empty
+    translation.
     """
 
-    def __init__(self, tokenizer: Tokenizer, config: DecodeConfig, longest_source: int) -> None:
-        """`longest_source` is how many tokens a text may have."""
+    def __init__(
+        self, tokenizer: Tokenizer, config: DecodeConfig, longest_source: int, folder: Path | None = None
+    ) -> None:
+        """`longest_source` is how many tokens a text may have; `folder` is where a shortlist is."""
         self.tokenizer = tokenizer
         self.config = config
         self._longest_source = longest_source
+        self._folder = folder
+
+    @cached_property
+    def _shortlist(self) -> "Shortlist":
+        # Few need it, and numpy would cost every start.
+        from regard.decode.shortlist import open_shortlist
+
+        if self._folder is None:
+            raise ConfigError(
+                "A shortlist is learned from a model folder's training text, and this model has no folder. "
+                "Set decode.shortlist=0."
+            )
+        return open_shortlist(self._folder, self.tokenizer)
 
     @abstractmethod
     def _written(

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -10,6 +11,7 @@ from torch.nn.functional import cross_entropy
 
 from regard.config import DecodeConfig
 from regard.decode.beam import beam_search
+from regard.decode.columns import Columns
 from regard.decode.hypothesis import Hypothesis
 from regard.decode.parallel import side_by_side
 from regard.decode.sample import greedy, sample
@@ -39,9 +41,10 @@ class Translator(TextTranslator):
         config: DecodeConfig = _DEFAULTS,
         device: torch.device | str = "cpu",
         facts: Facts | None = None,
+        folder: Path | None = None,
     ) -> None:
-        """`facts` are what pictures of the model say of it."""
-        super().__init__(tokenizer, config, model.longest_source)
+        """`facts` are what pictures of the model say of it; `folder` is where it lies, if it does."""
+        super().__init__(tokenizer, config, model.longest_source, folder)
         self.device = torch.device(device)
         self.model = model.to(self.device)
         self.facts = facts or Facts(type(model).__name__)
@@ -100,9 +103,11 @@ class Translator(TextTranslator):
             raise DataError("There is nothing to search for in an empty text. Give a sentence.")
         config = self._with(settings)
         read, forced = self._encode([source, prefix])
+        reads = [[*read, END]]
         steps: list[Step] = []
         with evaluating(self.model), _naming(source):
-            beam_search(self.model, self._source([[*read, END]]), config, [forced], record=steps.append)
+            columns = self._columns(reads, [forced], config)
+            beam_search(self.model, self._source(reads), config, [forced], columns, steps.append)
         return grow(steps, self.tokenizer, config)
 
     def _written(
@@ -110,11 +115,14 @@ class Translator(TextTranslator):
     ) -> Iterator[tuple[list[Asked], list[list[Hypothesis]]]]:
         search = sample if config.sample else beam_search if config.beam > 1 else greedy
         rows = config.n_best if config.sample else config.beam
+        if config.shortlist:
+            _ = self._shortlist  # learned now, if it must be, and not by every thread
 
         def write(batch: list[Asked]) -> list[list[Hypothesis]]:
             with torch.inference_mode(), _naming(batch[0].text):
-                source = self._source([one.source for one in batch])
-                return search(self.model, source, config, [one.prefix for one in batch])
+                reads, prefixes = [one.source for one in batch], [one.prefix for one in batch]
+                columns = self._columns(reads, prefixes, config)
+                return search(self.model, self._source(reads), config, prefixes, columns)
 
         lengths = [len(one.source) for one in asked]
         tokens = min(config.batch_tokens // rows, _share(sum(lengths)))
@@ -137,6 +145,16 @@ class Translator(TextTranslator):
             loss_X = cross_entropy(self.model.words(hidden_XW).float(), next_X, reduction="none")
             total_B.index_add_(0, row_X.cpu(), -loss_X.cpu().double())
         return [float(total) for total in total_B]
+
+    def _columns(
+        self, reads: Sequence[list[int]], prefixes: Sequence[list[int]], config: DecodeConfig
+    ) -> Columns | None:
+        """The words these texts may be written with, if not all."""
+        if not config.shortlist:
+            return None
+        texts = zip(reads, prefixes, strict=True)
+        candidates = [self._shortlist.candidates(ids, config.shortlist, prefix) for ids, prefix in texts]
+        return Columns(candidates, self.device)
 
     def _source(self, sentences: list[list[int]]) -> Source:
         return Source(self._padded(sentences), torch.tensor([len(ids) for ids in sentences], device=self.device))

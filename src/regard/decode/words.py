@@ -1,6 +1,6 @@
 """From a model's last layer to a score for each word, by the fastest way there is: half of the work of a search.
 
-Shape letters: R rows · W width · V vocabulary.
+Shape letters: R rows · W width · V vocabulary, or the columns for some words of it.
 """
 
 from collections.abc import Callable
@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from regard.decode.columns import Columns
 from regard.errors import ConfigError
 
 # Rows of a search from which a packed matrix is worth the packing.
@@ -18,9 +19,14 @@ Words = Callable[[Tensor], Tensor]
 """hidden_RW -> logits_RV, in float32."""
 
 
-def words_of(weight_VW: Tensor, precision: str, rows: int) -> Words:
-    """Products with the words' vectors, for searches of so many rows, in numbers of this precision (`auto` is float32)."""
+def words_of(weight_VW: Tensor, precision: str, rows: int, columns: Columns | None = None) -> Words:
+    """Products with the words' vectors, for searches of so many rows, in numbers of this precision (`auto` is float32).
+
+    If `columns` are given, of their words alone.
+    """
     weight_VW = weight_VW.detach()
+    if columns:
+        weight_VW = weight_VW[columns.word_C]
     on_processor = weight_VW.device.type == "cpu"
     if precision == "bfloat16":
         half_VW = weight_VW.bfloat16()

@@ -81,4 +81,5 @@ def _opened(path: Path, config: Config, threads: int, otherwise: Callable[[], Te
         places=model.longest - 1 if model.positions == "learned" else None,
         threads=threads,
         otherwise=otherwise,
+        folder=path,
     )

@@ -16,6 +16,7 @@ Then too few may be left, and the text is searched once more, until more hypothe
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -59,17 +60,18 @@ class FastTranslator(TextTranslator):
         places: int | None,
         threads: int,
         otherwise: Callable[[], TextTranslator] | None,
+        folder: Path,
     ) -> None:
         """`files` gives the converted model by its precision; `places` are the tokens a translation can have at all.
 
         `otherwise` opens a translator for what cannot be done here.
         """
-        super().__init__(tokenizer, config, longest_source)
+        super().__init__(tokenizer, config, longest_source, folder)
         self.threads = threads or _cores()
         self._files = files
         self._places = places
         self._otherwise = otherwise
-        self._engines: dict[tuple[str, int], ctranslate2.Translator] = {}
+        self._engines: dict[tuple[str, int, int], ctranslate2.Translator] = {}
         self._names = [str(number) for number in range(tokenizer.size)]
 
     def _written(
@@ -95,7 +97,7 @@ class FastTranslator(TextTranslator):
                 yield [one for one, _ in found], [hypotheses for _, hypotheses in found]
             left = again
         left += endless
-        if left and self._otherwise and config.beam > 1:
+        if left and self._otherwise and (config.beam > 1 or config.shortlist):
             yield from self._otherwise()._written(left, config)
         elif left:
             yield left, [self._plainly(one, config) for one in left]
@@ -107,7 +109,7 @@ class FastTranslator(TextTranslator):
         batches = list(_batches(asked, config.batch_tokens // config.beam, self.threads))
         if not batches:
             return
-        engine = self._engine(config.precision, min(self.threads, len(batches)))
+        engine = self._engine(config, min(self.threads, len(batches)))
         stops = [_END, *(str(word) for word in _FORBIDDEN)]
         running = [
             engine.translate_batch(
@@ -123,28 +125,35 @@ class FastTranslator(TextTranslator):
             yield batch, [result.result() for result in results]
 
     def _plainly(self, one: Asked, config: DecodeConfig) -> list[Hypothesis]:
-        """With words forbidden as CTranslate2 does it, and texts cut at their limit: the same as torch if greedy."""
-        engine, limit = self._engine(config.precision, 1), self._limit(one, config)
-        source = self._named(one.source)
-        (result,) = engine.translate_batch(
+        """With words forbidden as CTranslate2 does it, and texts cut at their limit: the same as torch if greedy.
+
+        But the score is that among all words, also if there is a shortlist.
+        """
+        limit, source = self._limit(one, config), self._named(one.source)
+        (result,) = self._engine(config, 1).translate_batch(
             [source],
             suppress_sequences=[[str(word)] for word in _FORBIDDEN],
             max_decoding_length=max(1, limit),
             **_options(config),
         )
         texts = [names[:limit] if names[-1:] != [_END] else names[:-1] for names in result.hypotheses]
-        scored = engine.score_batch([source] * len(texts), texts)
+        scored = self._engine(replace(config, shortlist=0), 1).score_batch([source] * len(texts), texts)
         found = [
             _hypothesis(names, float(sum(one.log_probs)), config) for names, one in zip(texts, scored, strict=True)
         ]
         return _best(found, config)
 
-    def _engine(self, precision: str, workers: int) -> "ctranslate2.Translator":
+    def _engine(self, config: DecodeConfig, workers: int) -> "ctranslate2.Translator":
         """So many batches at a time, each in a thread of its own: two threads for one batch are slower than one."""
-        precision = _FASTEST if precision == "auto" else precision
-        if (precision, workers) not in self._engines:
+        precision = _FASTEST if config.precision == "auto" else config.precision
+        key = (precision, workers, config.shortlist)
+        if key not in self._engines:
             files = self._files(precision)
-            self._engines[precision, workers] = ctranslate2.Translator(
+            if config.shortlist:
+                files = {file.name: file.read_bytes() for file in files.iterdir()} if isinstance(files, Path) else files
+                listed = self._shortlist.vocabulary_map(self._names, config.shortlist)
+                files = {**files, "vmap.txt": listed.encode()}
+            self._engines[key] = ctranslate2.Translator(
                 str(files) if isinstance(files, Path) else "model",
                 files=files if isinstance(files, dict) else None,
                 compute_type=precision,
@@ -152,7 +161,7 @@ class FastTranslator(TextTranslator):
                 intra_threads=1,
                 max_queued_batches=-1,
             )
-        return self._engines[precision, workers]
+        return self._engines[key]
 
     def _named(self, ids: list[int]) -> list[str]:
         return [self._names[word] for word in ids]
@@ -196,6 +205,7 @@ def _options(config: DecodeConfig, patience: int = 1) -> dict[str, Any]:
         "min_decoding_length": 0,
         "return_scores": True,
         "return_end_token": True,
+        "use_vmap": config.shortlist > 0,
     }
 
 

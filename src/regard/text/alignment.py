@@ -8,7 +8,7 @@ Shape letters: L links, a target position and a source position of the same sent
 K different pairs of a source word and a target word.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,8 +17,6 @@ import numpy.typing as npt
 from regard.text.tokenizer import PAD
 
 Ids = npt.NDArray[Any]
-Progress = Callable[[str, int], None]
-"""Told what is being done, and how many times it has been."""
 
 NO_WORD = PAD
 """Stands before every source: where target words come from that translate nothing."""
@@ -42,12 +40,11 @@ class _Part(NamedTuple):
     first_T: npt.NDArray[np.int64]
 
 
-def learn_lexicon(pairs: Iterable[tuple[Ids, Ids]], rounds: int = 5, progress: Progress | None = None) -> Lexicon:
+def learn_lexicon(pairs: Iterable[tuple[Ids, Ids]], rounds: int = 5) -> Lexicon:
     """Source and target ids of each pair -> the lexicon, after some rounds from one that prefers nothing.
 
     Of pairs with more than MOST_LINKS links only the first are used; who has more gives them in random order.
     """
-    tell = progress or (lambda doing, times: None)
     parts: list[_Part] = []
     # Pairs of words as one number, source above target.
     packed: list[npt.NDArray[np.int64]] = []
@@ -58,7 +55,6 @@ def learn_lexicon(pairs: Iterable[tuple[Ids, Ids]], rounds: int = 5, progress: P
         parts.append(_Part(key_L.astype(np.int32), first_T))
         packed.append(unique)
         links += len(packed_L)
-        tell("counting which words meet", links)
         if links >= MOST_LINKS:
             break
     packed_K = _merged(packed)
@@ -67,8 +63,7 @@ def learn_lexicon(pairs: Iterable[tuple[Ids, Ids]], rounds: int = 5, progress: P
     ]
     source_K, target_K = packed_K >> 32, packed_K & 0xFFFFFFFF
     probability_K = np.ones(len(packed_K))
-    for done in range(rounds):
-        tell("learning which word translates which, round", done + 1)
+    for _ in range(rounds):
         probability_K = _count(parts, source_K, probability_K)
     return Lexicon(source_K, target_K, probability_K)
 

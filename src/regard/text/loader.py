@@ -100,13 +100,16 @@ class ShardLoader(ABC, Generic[BatchT]):
     def padding_share(self, epoch: int) -> float:
         """What share of all places an epoch's batches waste."""
         planned = self.plan(epoch)
+        if not len(planned):
+            return 0.0
+        # All batches at once, and as they lie in the order: one by one takes minutes with millions of texts.
+        starts = np.sort(planned.bounds[:, 0])
+        sizes = np.diff(starts, append=len(planned.order))
         places = words = 0
-        for batch in range(len(planned)):
-            numbers = planned.numbers(batch)
-            for lengths in (side[numbers] for side in self.lengths):
-                places += len(numbers) * int(lengths.max())
-                words += int(lengths.sum())
-        return 1 - words / places if places else 0.0
+        for lengths in self.lengths:
+            places += int((sizes * np.maximum.reduceat(lengths[planned.order], starts)).sum())
+            words += int(lengths.sum())
+        return 1 - words / places
 
     @abstractmethod
     def _plan(self, epoch: int) -> Plan: ...

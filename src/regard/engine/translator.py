@@ -15,11 +15,12 @@ Then too few may be left, and the text is searched once more, until more hypothe
 """
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import ctranslate2
 
@@ -45,6 +46,14 @@ _NO_PENALTY = -1e-6
 _SHORTEST = -8.0
 _FORBIDDEN = (PAD, UNKNOWN, BEGIN)
 _END = str(END)
+
+
+class _Search(NamedTuple):
+    """Texts on their way to translations: with which patience, and with which each time that was not enough."""
+
+    batch: list[Asked]
+    patience: Sequence[int]
+    results: "list[ctranslate2.AsyncTranslationResult]"
 
 
 class FastTranslator(TextTranslator):
@@ -81,48 +90,46 @@ class FastTranslator(TextTranslator):
         if obstacle:
             yield from self._torch(obstacle)._written(asked, config)
             return
-        left = asked
-        endless: list[Asked] = []
-        for patience in _patience(config):
+        batches = list(_batches(asked, config.batch_tokens // config.beam, self.threads))
+        if not batches:
+            return
+        engine = self._engine(config, min(self.threads, len(batches)))
+        running = deque(self._begin(engine, batch, config, _patience(config)) for batch in batches)
+        left: list[Asked] = []
+        while running:
+            found: list[tuple[Asked, list[Hypothesis]]] = []
             again: list[Asked] = []
-            for batch, results in self._searched(left, config, patience):
-                found: list[tuple[Asked, list[Hypothesis]]] = []
-                for one, result in zip(batch, results, strict=True):
-                    if self._is_cut(one, result, config):
-                        endless.append(one)
-                    elif hypotheses := _ranked(result, config, patience):
-                        found.append((one, hypotheses))
-                    else:
-                        again.append(one)
-                yield [one for one, _ in found], [hypotheses for _, hypotheses in found]
-            left = again
-        left += endless
+            batch, (patience, *more), results = running.popleft()
+            for one, future in zip(batch, results, strict=True):
+                result = future.result()
+                if self._is_cut(one, result, config):
+                    left.append(one)
+                elif hypotheses := _ranked(result, config, patience):
+                    found.append((one, hypotheses))
+                else:
+                    again.append(one)
+            if again and more:
+                running.append(self._begin(engine, again, config, more))
+            else:
+                left += again
+            yield [one for one, _ in found], [hypotheses for _, hypotheses in found]
         if left and self._otherwise and (config.beam > 1 or config.shortlist):
             yield from self._otherwise()._written(left, config)
         elif left:
             yield left, [self._plainly(one, config) for one in left]
 
-    def _searched(
-        self, asked: list[Asked], config: DecodeConfig, patience: int
-    ) -> Iterator[tuple[list[Asked], list["ctranslate2.TranslationResult"]]]:
-        """Some texts at a time; the next ones are on their way."""
-        batches = list(_batches(asked, config.batch_tokens // config.beam, self.threads))
-        if not batches:
-            return
-        engine = self._engine(config, min(self.threads, len(batches)))
-        stops = [_END, *(str(word) for word in _FORBIDDEN)]
-        running = [
-            engine.translate_batch(
-                [self._named(one.source) for one in batch],
-                asynchronous=True,
-                end_token=stops,
-                max_decoding_length=max(self._limit(one, config) for one in batch) + 1,  # the end is a token too
-                **_options(config, patience),
-            )
-            for batch in batches
-        ]
-        for batch, results in zip(batches, running, strict=True):
-            yield batch, [result.result() for result in results]
+    def _begin(
+        self, engine: "ctranslate2.Translator", batch: list[Asked], config: DecodeConfig, patience: Sequence[int]
+    ) -> "_Search":
+        """Search for these, after those that were begun before."""
+        results = engine.translate_batch(
+            [self._named(one.source) for one in batch],
+            asynchronous=True,
+            end_token=[_END, *(str(word) for word in _FORBIDDEN)],
+            max_decoding_length=max(self._limit(one, config) for one in batch) + 1,  # the end is a token too
+            **_options(config, patience[0]),
+        )
+        return _Search(batch, patience, results)
 
     def _plainly(self, one: Asked, config: DecodeConfig) -> list[Hypothesis]:
         """With words forbidden as CTranslate2 does it, and texts cut at their limit: the same as torch if greedy.

@@ -150,7 +150,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model folder that translates digits into words, trained once for all tests. Read it, do not change it."""
     folder = tmp_path_factory.mktemp("digits")
     torch.set_num_threads(1)
-    regard.train(write_digits(folder, 400), folder / "model", settings={**QUICK, "train.steps": 600})
+    regard.train(write_digits(folder, 400), folder / "model", settings={**QUICK, "train.steps": 800})
     return folder / "model"
 
 

@@ -16,6 +16,8 @@ from regard.layers.short import attend_short
 
 # Words up to which holding all scores costs less than the kernel's bookkeeping.
 SHORT = 256
+# Queries up to which, in float32, it does not: a search asks for a word or a beam at a time.
+FEW = 8
 
 
 def attend(
@@ -57,7 +59,9 @@ def attend_fused(
     long texts are then computed in float32.
     """
     on_processor = query_BHQD.device.type == "cpu"
-    short = on_processor and max(query_BHQD.shape[2], key_BHKD.shape[2]) <= SHORT
+    queries, keys = query_BHQD.shape[2], key_BHKD.shape[2]
+    few = queries <= FEW and query_BHQD.dtype == torch.float32
+    short = on_processor and max(queries, keys) <= SHORT and not few
     if causal and (bias_BHQK is not None or short):
         may_look, causal = masks.causal(query_BHQD.shape[2], query_BHQD.device), False
     mask = may_look

@@ -36,6 +36,8 @@ from regard.text.tokenizer import BEGIN, END, PAD, UNKNOWN, Tokenizer
 _FASTEST = "int8"
 # Texts in a batch at most: the fastest, as measured (docs/engines.md). More of them wait longer for the longest.
 _TEXTS = 32
+# With a shortlist, the words of all texts of a batch are scored for each of them.
+_TEXTS_WITH_SHORTLIST = 16
 # How many times as many hypotheses as the beam is wide are to finish: at first, and each time that was not enough.
 _PATIENCE = (1, 3, 9, 27)
 # CTranslate2 divides a log-probability by length ** penalty, and returns the best of those that finished, which may be
@@ -90,7 +92,7 @@ class FastTranslator(TextTranslator):
         if obstacle:
             yield from self._torch(obstacle)._written(asked, config)
             return
-        batches = list(_batches(asked, config.batch_tokens // config.beam, self.threads))
+        batches = list(_batches(asked, config, self.threads))
         if not batches:
             return
         engine = self._engine(config, min(self.threads, len(batches)))
@@ -246,10 +248,11 @@ def _best(found: list[Hypothesis], config: DecodeConfig) -> list[Hypothesis]:
     return sorted(found, key=lambda hypothesis: -hypothesis.score)[: config.n_best]
 
 
-def _batches(asked: list[Asked], tokens: int, workers: int) -> Iterator[list[Asked]]:
+def _batches(asked: list[Asked], config: DecodeConfig, workers: int) -> Iterator[list[Asked]]:
     """Longest first, so that the last ones are short and all workers end together; no fewer than workers, if possible."""
     ordered = iter(sorted(asked, key=lambda one: -len(one.source)))
-    most = min(_TEXTS, -(-len(asked) // workers))
+    tokens = config.batch_tokens // config.beam
+    most = min(_TEXTS_WITH_SHORTLIST if config.shortlist else _TEXTS, -(-len(asked) // workers))
     while first := next(ordered, None):
         room = max(1, min(most, tokens // len(first.source)))
         yield [first, *islice(ordered, room - 1)]

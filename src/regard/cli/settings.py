@@ -19,7 +19,7 @@ from regard.config import (
     read_recipe,
 )
 
-# Candidates for a source token: the BLEU is that of all words, at nearly twice the speed (docs/engines.md).
+# Candidates for a source token: as good a BLEU as with all words, in little more than half the time (docs/engines.md).
 USUAL_SHORTLIST = 50
 Subparsers = Any  # argparse does not name the type of what add_subparsers returns
 

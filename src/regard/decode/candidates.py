@@ -74,7 +74,7 @@ def _log_of_sum(logits_RV: Tensor) -> Tensor:
     """
     sum_R = logits_RV.exp().sum(-1)
     low, high = sum_R.aminmax()
-    return sum_R.log_() if 1e-30 < float(low) and float(high) < 1e30 else logits_RV.logsumexp(-1)
+    return sum_R.log_() if float(low) > 1e-30 and float(high) < 1e30 else logits_RV.logsumexp(-1)
 
 
 def _highest(logits_RV: Tensor, offset_R: Tensor, K: int, count: int) -> Candidates:

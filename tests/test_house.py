@@ -51,7 +51,7 @@ MAY_IMPORT = {
     "training": TRAIN,
     "see": SEE,
     "decode": DECODE,
-    "engine": {"errors", "config", "text", "folder", "decode"},
+    "engine": {"errors", "config", "text", "folder", "decode", "reading"},
     "reading": DECODE,
     "metrics": {"errors"},
     "label_metrics": {"errors"},
@@ -65,7 +65,7 @@ MAY_IMPORT = {
     "estimate": {"config", "errors", "device", "models", "text", "training"},
     "run": RUN,
     "api": API,
-    "loading": {"api", "decode", "engine"},
+    "loading": {"api", "decode", "engine", "folder", "reading"},
     "show": {"errors", "text", "see", "decode", "reading"},
     "demo": API | {"api", "show"},
     "compare": API | {"api", "pages"},
@@ -110,6 +110,7 @@ def test_what_reads_text_and_scores_it_needs_no_torch() -> None:
     text = ("alignment", "corpus", "formats", "grammar", "prepare", "shards", "tokenizer")
     files = [*(SRC / "config").glob("*.py"), *(SRC / f"{name}.py" for name in ("metrics", "inspection", "folder"))]
     files += [SRC / "decode" / f"{name}.py" for name in ("hypothesis", "translation")]
+    files += [SRC / "reading" / f"{name}.py" for name in ("gaps", "labels", "texts")]
     files += [SRC / "loading.py", *(SRC / "engine").glob("*.py")]
     for path in files + [SRC / "text" / f"{name}.py" for name in text]:
         assert not re.search(r"^\s*(import|from) torch", path.read_text(), flags=re.MULTILINE), path

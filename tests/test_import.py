@@ -15,7 +15,7 @@ from torch.testing import assert_close
 from regard.cli.main import main
 from regard.errors import FolderError
 from regard.interop.huggingface import import_bert
-from regard.reading.reader import TextReader
+from regard.reading.reader import ModelReader
 from regard.text.tokenizer import BEGIN, END
 from regard.weights import load_model
 
@@ -251,12 +251,12 @@ def test_minilm_reads_as_in_its_own_library(minilm: tuple[Path, Path]) -> None:
             found = model(torch.tensor([ids]), torch.tensor([len(ids)])).hidden_BTW
             assert_close(found, expected, atol=1e-4, rtol=0)
             means.append(expected[0].mean(0).numpy())
-    vectors = TextReader(model, tokenizer).embed(texts[:50])
+    vectors = ModelReader(model, tokenizer).embed(texts[:50])
     np.testing.assert_allclose(vectors, np.stack(means[:50]), atol=1e-4)
 
 
 def test_minilm_knows_what_is_alike(minilm: tuple[Path, Path]) -> None:
     model, tokenizer, _, _ = load_model(minilm[1])
     texts = ["A man is eating food.", "Someone has a meal.", "The stock market fell today."]
-    alike, other = (vectors := TextReader(model, tokenizer).embed(texts, normalize=True))[1:] @ vectors[0]
+    alike, other = (vectors := ModelReader(model, tokenizer).embed(texts, normalize=True))[1:] @ vectors[0]
     assert alike > 0.6 > 0.2 > other

@@ -20,7 +20,7 @@ from regard.errors import ConfigError, FolderError
 from regard.models import build
 from regard.reading.classify import Labeller
 from regard.reading.fill import Filler
-from regard.reading.reader import TextReader
+from regard.reading.reader import ModelReader
 from regard.text.batch import pad
 from regard.text.tokenizer import BEGIN, END, MASK, Tokenizer, learn_tokenizer
 from regard.weights import save_weights, weights_of
@@ -195,7 +195,7 @@ def test_progress_is_told_and_training_goes_on_as_it_was(labeller: Labeller) -> 
 # ----------------------------------------------------------------------------------------------------- on the command line
 
 
-def saved(to: Path, reader: TextReader, config: Config, **about: Any) -> Path:
+def saved(to: Path, reader: ModelReader, config: Config, **about: Any) -> Path:
     to.mkdir()
     folder.save_config(to, config, about)
     save_weights(to, weights_of(reader.model))

@@ -1,26 +1,39 @@
 """`regard.load`: a model folder opened with the engine of one's choice. Torch is imported only if it is the one."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from regard.decode.translation import TextTranslator
 from regard.engine.opening import open_translator
+from regard.folder import load_config
+
+if TYPE_CHECKING:
+    from regard.reading.texts import TextReader
+
+# Numpy comes with it, which a translator does not need.
+T = TypeVar("T", bound="TextReader")
 
 
 def load(path: str | Path, *, engine: str = "torch", device: str = "auto", threads: int = 0) -> Any:
     """The model in a folder, ready for what it learned.
 
     A Translator (pairs), an Author (running text), a Filler (hidden words) or a Labeller (labels). With `engine`
-    "ctranslate2" or "auto", a translator that starts and translates faster, and does nothing else; "auto" takes torch for
-    what CTranslate2 cannot do.
+    "ctranslate2" or "auto", one that starts and works faster, and cannot show its attention; "auto" takes torch for what
+    CTranslate2 cannot do.
     """
+    path = Path(path)
 
     def with_torch() -> Any:
         from regard import api
 
         return api.load(path, device=device, threads=threads)
 
-    return open_translator(Path(path), with_torch, engine=engine, device=device, threads=threads)
+    if load_config(path)[1].get("job") in ("masking", "labelling"):
+        from regard.engine.reader_opening import open_reader
+        from regard.reading.texts import TextReader
+
+        return open_reader(TextReader, path, with_torch, engine=engine, device=device, threads=threads)
+    return open_translator(path, with_torch, engine=engine, device=device, threads=threads)
 
 
 def load_translator(path: Path, *, engine: str, device: str, threads: int, settings: dict[str, Any]) -> TextTranslator:
@@ -33,3 +46,15 @@ def load_translator(path: Path, *, engine: str, device: str, threads: int, setti
         return api.load_as(Translator, path, device=device, threads=threads)
 
     return open_translator(path, with_torch, engine=engine, device=device, threads=threads, settings=settings)
+
+
+def load_reader(kind: type[T], path: Path, *, engine: str, device: str, threads: int, precision: str) -> T:
+    """The same for one kind of reading: TextReader (vectors), TextLabeller (labels) or TextFiller (hidden words)."""
+    from regard.engine.reader_opening import open_reader
+
+    def with_torch() -> T:
+        from regard import api
+
+        return api.load_as(kind, path, device=device, threads=threads)
+
+    return open_reader(kind, path, with_torch, engine=engine, device=device, threads=threads, precision=precision)

@@ -5,12 +5,12 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from regard.cli.reading import add_reading_options, portions
+from regard.cli.reading import add_reading_options, opened, portions
 from regard.cli.settings import Subparsers, add_command
 from regard.cli.translate import open_output
 
 if TYPE_CHECKING:
-    from regard.reading.classify import Labelled
+    from regard.reading.labels import Labelled
 
 EXAMPLES = """  regard classify runs/sentiment "A charming and often affecting journey."
   regard classify runs/sentiment --input reviews.txt --output labels.tsv
@@ -35,10 +35,9 @@ def add_parser(commands: Subparsers) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Classify."""
-    from regard.api import load_as
-    from regard.reading.classify import Labeller
+    from regard.reading.labels import TextLabeller
 
-    labeller = load_as(Labeller, options.folder, device=options.device, threads=options.threads)
+    labeller = opened(TextLabeller, options)
     done = 0
     with open_output(options.output) as out:
         for texts in portions(options):

@@ -5,7 +5,7 @@ import io
 import json
 from pathlib import Path
 
-from regard.cli.reading import add_reading_options, portions
+from regard.cli.reading import add_reading_options, opened, portions
 from regard.cli.settings import Subparsers, add_command
 from regard.cli.translate import open_output
 
@@ -35,11 +35,10 @@ def run(options: argparse.Namespace) -> int:
     """Embed."""
     import numpy as np
 
-    from regard.api import load_as
-    from regard.reading.reader import TextReader
+    from regard.reading.texts import TextReader
     from regard.storage import write_file
 
-    reader = load_as(TextReader, options.folder, device=options.device, threads=options.threads)
+    reader = opened(TextReader, options)
     found = (reader.embed(texts, pool=options.pool, normalize=options.normalize) for texts in portions(options))
     if options.output and options.output.suffix == ".npy":
         written = io.BytesIO()

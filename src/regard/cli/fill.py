@@ -4,13 +4,13 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
-from regard.cli.reading import add_reading_options, portions
+from regard.cli.reading import add_reading_options, opened, portions
 from regard.cli.settings import Subparsers, add_command
 from regard.cli.translate import open_output
 from regard.errors import DataError
 
 if TYPE_CHECKING:
-    from regard.reading.fill import Gap, Guess
+    from regard.reading.gaps import Gap, Guess
 
 EXAMPLES = """  regard fill runs/bert "The capital of France is <mask>."
   regard fill runs/bert "The <mask> sat on the <mask>." --top 3
@@ -33,10 +33,9 @@ def add_parser(commands: Subparsers) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Guess."""
-    from regard.api import load_as
-    from regard.reading.fill import Filler
+    from regard.reading.gaps import TextFiller
 
-    filler = load_as(Filler, options.folder, device=options.device, threads=options.threads)
+    filler = opened(TextFiller, options)
     done = 0
     with open_output(None) as out:
         for texts in portions(options):

@@ -1,14 +1,20 @@
-"""What `regard fill`, `classify` and `embed` share: where texts come from, and in which portions."""
+"""What `regard fill`, `classify` and `embed` share: the model, where texts come from, and in which portions."""
 
 import argparse
 import sys
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
+from regard.cli.settings import add_engine_option
 from regard.cli.translate import counted
 from regard.errors import ConfigError
 
+if TYPE_CHECKING:
+    from regard.reading.texts import TextReader
+
+T = TypeVar("T", bound="TextReader")
 CHUNK = 1000  # lines read together
 
 
@@ -22,6 +28,24 @@ def add_reading_options(parser: argparse.ArgumentParser, text: str) -> None:
     machine = parser.add_argument_group("machine")
     machine.add_argument("--device", default="auto", metavar="NAME", help="auto, cpu, cuda, cuda:N or mps")
     machine.add_argument("--threads", type=int, default=0, metavar="N", help="processor threads")
+    machine.add_argument(
+        "--precision", default="auto", metavar="NAME", help="auto = float32; int8 is faster, with ctranslate2 alone"
+    )
+    add_engine_option(parser)
+
+
+def opened(kind: type[T], options: argparse.Namespace) -> T:
+    """The model in the folder, with the engine asked for."""
+    from regard.loading import load_reader
+
+    return load_reader(
+        kind,
+        options.folder,
+        engine=options.engine,
+        device=options.device,
+        threads=options.threads,
+        precision=options.precision,
+    )
 
 
 def portions(options: argparse.Namespace) -> Iterator[list[str]]:

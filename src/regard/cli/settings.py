@@ -135,7 +135,7 @@ def add_engine_options(parser: argparse.ArgumentParser) -> None:
         "--engine",
         default="auto",
         metavar="NAME",
-        help="auto, torch or ctranslate2, which starts and translates faster; auto = ctranslate2 where it can do the same",
+        help="auto, torch or ctranslate2, which starts and works faster; auto = ctranslate2 where it can do the same",
     )
 
 

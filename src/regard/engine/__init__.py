@@ -1,1 +1,1 @@
-"""Translating with CTranslate2, a C++ library for Transformers on a processor. Nothing here needs torch."""
+"""Translating and reading with CTranslate2, a C++ library for Transformers on a processor. Nothing here needs torch."""

@@ -1,28 +1,23 @@
-"""A model folder's weights -> the files CTranslate2 loads. No torch: the weights are read as numpy arrays."""
+"""A Transformer's weights -> the files CTranslate2 loads. No torch: the weights are read as numpy arrays."""
 
 import json
 import math
-from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.numpy import load_file
 
 from regard.config import TransformerConfig
 from regard.engine.binary import Variables, in_eight_bits, model_file
 from regard.engine.expressible import ACTIVATIONS, POSITIONS
-from regard.engine.shapes import Shapes, transformer_shapes
-from regard.errors import FolderError, TrainingError
+from regard.engine.parts import Weights, attention, checked, encoder_layer, feed_forward, norm
+from regard.engine.shapes import transformer_shapes
 from regard.text.tokenizer import BEGIN, END, UNKNOWN
-
-Weights = Mapping[str, NDArray[np.generic]]
 
 
 def converted(path: Path, config: TransformerConfig, vocabulary: int, precision: str) -> dict[str, bytes]:
     """Files by name, from the weights in a file. Words are named by their ids, written as numbers."""
-    weights = _checked(path, transformer_shapes(config, vocabulary))
+    weights = checked(path, transformer_shapes(config, vocabulary))
     variables = _encoder(weights, config) | _decoder(weights, config)
     embeddings, same = _embeddings(weights, config)
     variables |= embeddings
@@ -45,27 +40,6 @@ def converted(path: Path, config: TransformerConfig, vocabulary: int, precision:
     }
 
 
-def _checked(path: Path, shapes: Shapes) -> Weights:
-    """The weights in a file, if they are those of the model: the library would not look."""
-    try:
-        weights = load_file(path)
-    except (OSError, SafetensorError) as error:
-        raise FolderError(f"{path} cannot be read as weights ({error}). Copy the folder again.") from None
-    found = {name: weight.shape for name, weight in weights.items()}
-    for name in sorted(set(shapes) | set(found)):
-        if found.get(name) != shapes.get(name):
-            raise FolderError(
-                f"{path} does not fit its config.json: {name} is {found.get(name, 'missing')}, "
-                f"not {shapes.get(name, 'there')}. Copy the folder again."
-            )
-    if not all(bool(np.isfinite(weight).all()) for weight in weights.values()):
-        raise TrainingError(
-            f"{path} holds weights that are not numbers (NaN), so nothing can be written: its training has diverged, or "
-            "it is damaged. Use an earlier checkpoint, or train again with a lower train.rate."
-        )
-    return weights
-
-
 def _embeddings(weights: Weights, config: TransformerConfig) -> tuple[Variables, dict[str, str]]:
     """Each table once, and the names of those that are shared. A folder holds a shared one as `words.weight`."""
     written = "decoder/projection/weight"
@@ -85,10 +59,7 @@ def _encoder(weights: Weights, config: TransformerConfig) -> Variables:
     variables = _side(weights, config, "encoder", "source_embedding")
     variables["encoder/embeddings_merge"] = np.array(0, np.int8)
     for number in range(config.depth):
-        ours, theirs = f"encoder.layers.{number}", f"encoder/layer_{number}"
-        variables |= _attention(weights, f"{ours}.attention", f"{theirs}/self_attention")
-        variables |= _norm(weights, f"{ours}.around_attention.norm", f"{theirs}/self_attention/layer_norm")
-        variables |= _feed_forward(weights, ours, theirs)
+        variables |= encoder_layer(weights, f"encoder.layers.{number}", f"encoder/layer_{number}")
     return variables
 
 
@@ -98,11 +69,11 @@ def _decoder(weights: Weights, config: TransformerConfig) -> Variables:
     variables["decoder/alignment_heads"] = np.array(1, np.int16)
     for number in range(config.decoder_depth or config.depth):
         ours, theirs = f"decoder.layers.{number}", f"decoder/layer_{number}"
-        variables |= _attention(weights, f"{ours}.self_attention", f"{theirs}/self_attention")
-        variables |= _norm(weights, f"{ours}.around_self.norm", f"{theirs}/self_attention/layer_norm")
-        variables |= _attention(weights, f"{ours}.source_attention", f"{theirs}/attention", of_source=True)
-        variables |= _norm(weights, f"{ours}.around_source.norm", f"{theirs}/attention/layer_norm")
-        variables |= _feed_forward(weights, ours, theirs)
+        variables |= attention(weights, f"{ours}.self_attention", f"{theirs}/self_attention")
+        variables |= norm(weights, f"{ours}.around_self.norm", f"{theirs}/self_attention/layer_norm")
+        variables |= attention(weights, f"{ours}.source_attention", f"{theirs}/attention", of_source=True)
+        variables |= norm(weights, f"{ours}.around_source.norm", f"{theirs}/attention/layer_norm")
+        variables |= feed_forward(weights, ours, theirs)
     return variables
 
 
@@ -120,37 +91,13 @@ def _side(weights: Weights, config: TransformerConfig, side: str, embedding: str
         f"{side}/position_encodings/encodings": positions,
     }
     if config.norm == "before":
-        variables |= _norm(weights, f"{side}.norm", f"{side}/layer_norm")
+        variables |= norm(weights, f"{side}.norm", f"{side}/layer_norm")
     return variables
 
 
 def _shared(weights: Weights, name: str) -> NDArray[np.generic]:
     """A folder holds what two sides share under the first one's name."""
     return weights[name] if name in weights else weights[name.replace("target_", "source_")]
-
-
-def _attention(weights: Weights, ours: str, theirs: str, *, of_source: bool = False) -> Variables:
-    project = {part: weights[f"{ours}.project.{part}"] for part in ("weight", "bias")}
-    parts = [project]
-    if of_source:
-        width = len(project["bias"]) // 3
-        parts = [{name: value[:width] for name, value in project.items()}]
-        parts += [{name: value[width:] for name, value in project.items()}]
-    parts.append({part: weights[f"{ours}.join.{part}"] for part in ("weight", "bias")})
-    return {f"{theirs}/linear_{n}/{name}": value for n, part in enumerate(parts) for name, value in part.items()}
-
-
-def _feed_forward(weights: Weights, ours: str, theirs: str) -> Variables:
-    linear = {
-        f"{theirs}/ffn/linear_{number}/{part}": weights[f"{ours}.feed_forward.{name}.{part}"]
-        for number, name in enumerate(("widen", "narrow"))
-        for part in ("weight", "bias")
-    }
-    return linear | _norm(weights, f"{ours}.around_feed_forward.norm", f"{theirs}/ffn/layer_norm")
-
-
-def _norm(weights: Weights, ours: str, theirs: str) -> Variables:
-    return {f"{theirs}/gamma": weights[f"{ours}.weight"], f"{theirs}/beta": weights[f"{ours}.bias"]}
 
 
 def sinusoids(length: int, width: int) -> NDArray[np.float32]:

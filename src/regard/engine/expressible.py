@@ -3,7 +3,7 @@
 from regard.config import DecodeConfig, ModelConfig, TransformerConfig, model_name
 
 # By name, the number that stands for it in a model file.
-ACTIVATIONS = {"relu": 0, "gelu": 3}
+ACTIVATIONS = {"relu": 0, "gelu_tanh": 1, "gelu": 3}
 # Places in the table of sinusoidal positions: room for the longest source, and for what is written of it.
 POSITIONS = 1100
 

@@ -1,4 +1,4 @@
-"""Which engine translates: CTranslate2 where it does the same as torch, else torch."""
+"""Which engine is used: CTranslate2 where it does the same as torch, else torch."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -30,19 +30,23 @@ def open_translator(
     With `auto`, CTranslate2 if it can do what the model and these settings ask for, and there is no GPU; what a later call
     asks for and it cannot do is left to torch as well. With `ctranslate2`, whatever it cannot do is an error.
     """
+    config, about = load_config(path)
+    if not chosen(engine, device, _obstacle(config, about, settings or {})):
+        return otherwise()
+    return _opened(path, config, threads, otherwise if engine == "auto" else None)
+
+
+def chosen(engine: str, device: str, obstacle: str | None) -> bool:
+    """Whether CTranslate2 is to be used, which cannot do what the `obstacle` names; an error if it must and cannot."""
     if engine not in ENGINES:
         raise ConfigError(f"There is no engine {engine!r}. Use one of: {', '.join(ENGINES)}.")
     if engine == "torch":
-        return otherwise()
-    config, about = load_config(path)
-    obstacle = _obstacle(config, about, device, settings or {})
-    if obstacle is None and engine == "auto" and device == "auto" and _has_gpu():
-        return otherwise()
-    if obstacle is None:
-        return _opened(path, config, threads, otherwise if engine == "auto" else None)
-    if engine == "ctranslate2":
+        return False
+    if device not in ("auto", "cpu"):
+        obstacle = obstacle or f"device {device}"
+    if engine == "ctranslate2" and obstacle:
         raise ConfigError(f"The engine ctranslate2 cannot do {obstacle} as torch does it. Use --engine auto or torch.")
-    return otherwise()
+    return obstacle is None and not (engine == "auto" and device == "auto" and _has_gpu())
 
 
 def _has_gpu() -> bool:
@@ -51,11 +55,9 @@ def _has_gpu() -> bool:
     return bool(ctranslate2.get_cuda_device_count())
 
 
-def _obstacle(config: Config, about: dict[str, Any], device: str, settings: Mapping[str, Any]) -> str | None:
+def _obstacle(config: Config, about: dict[str, Any], settings: Mapping[str, Any]) -> str | None:
     if about.get("job", "pairs") != "pairs":
         return "anything but translate"
-    if device not in ("auto", "cpu"):
-        return f"device {device}"
     decode = read({"decode": {**dataclasses.asdict(config.decode), **settings}}).decode
     return model_obstacle(config.model) or setting_obstacle(decode)
 

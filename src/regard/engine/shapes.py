@@ -1,6 +1,6 @@
-"""The shapes a Transformer's weights must have. What does not fit must not reach a library that would not look."""
+"""The shapes a model's weights must have. What does not fit must not reach a library that would not look."""
 
-from regard.config import TransformerConfig
+from regard.config import BertConfig, ClassifierConfig, TransformerConfig
 
 Shapes = dict[str, tuple[int, ...]]
 
@@ -26,7 +26,27 @@ def transformer_shapes(config: TransformerConfig, vocabulary: int) -> Shapes:
     return shapes
 
 
-def _block(name: str, config: TransformerConfig, attentions: dict[str, str]) -> Shapes:
+def reader_shapes(config: BertConfig | ClassifierConfig, vocabulary: int, labels: int) -> Shapes:
+    """The same for a model that reads; `labels` are those of a classifier."""
+    width = config.width
+    shapes: Shapes = {
+        "body.embedding.words.weight": (vocabulary, width),
+        "body.embedding.positions.table.weight": (config.longest, width),
+        "body.embedding.segments.weight": (2, width),
+    }
+    shapes |= _norm("body.embedding.norm", width) | _linear("body.pooler", width, width)
+    for number in range(config.depth):
+        shapes |= _block(f"body.layers.{number}", config, {"attention": "around_attention"})
+    if isinstance(config, ClassifierConfig):
+        return shapes | _linear("labels", width, labels)
+    if config.next_sentence:
+        shapes |= _linear("follower", width, 2)
+    return (
+        shapes | _linear("guesser.dense", width, width) | _norm("guesser.norm", width) | {"guesser.bias": (vocabulary,)}
+    )
+
+
+def _block(name: str, config: TransformerConfig | BertConfig | ClassifierConfig, attentions: dict[str, str]) -> Shapes:
     width, inner = config.width, config.inner
     shapes = _linear(f"{name}.feed_forward.widen", width, inner) | _linear(f"{name}.feed_forward.narrow", inner, width)
     for attention, around in attentions.items():

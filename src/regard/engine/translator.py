@@ -14,7 +14,6 @@ end: a hypothesis that comes to it leaves the search without taking another's pl
 Then too few may be left, and the text is searched once more, until more hypotheses have finished.
 """
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -29,6 +28,7 @@ from regard.decode.hypothesis import Hypothesis, length_penalty, most_tokens
 from regard.decode.translation import Asked, TextTranslator
 from regard.engine.cache import Files
 from regard.engine.expressible import setting_obstacle
+from regard.engine.threads import cores
 from regard.errors import ConfigError
 from regard.text.tokenizer import BEGIN, END, PAD, UNKNOWN, Tokenizer
 
@@ -78,7 +78,7 @@ class FastTranslator(TextTranslator):
         `otherwise` opens a translator for what cannot be done here.
         """
         super().__init__(tokenizer, config, longest_source, folder)
-        self.threads = threads or _cores()
+        self.threads = threads or cores()
         self._files = files
         self._places = places
         self._otherwise = otherwise
@@ -197,11 +197,6 @@ class FastTranslator(TextTranslator):
 def _patience(config: DecodeConfig) -> Sequence[int]:
     """Greedy search has none. Of more hypotheses than asked for, CTranslate2 drops one that may be wanted, if many are."""
     return _PATIENCE[:1] if config.beam == 1 else _PATIENCE[config.n_best > 1 :]
-
-
-def _cores() -> int:
-    """Those this process may use, where the system tells."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _options(config: DecodeConfig, patience: int = 1) -> dict[str, Any]:

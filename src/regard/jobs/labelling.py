@@ -12,7 +12,7 @@ from regard.models import build
 from regard.models.bert import Classifier
 from regard.models.interface import Model
 from regard.reading.classify import Labeller
-from regard.reading.reader import TextReader
+from regard.reading.reader import ModelReader
 from regard.see import probe
 from regard.text.corpus import Corpus
 from regard.text.labelled import Labelled, LabelledLoader, PreparedLabels, prepare_labels
@@ -78,4 +78,4 @@ class Labelling(Job[Corpus, PreparedLabels]):
         text = probe.own_text(self.tokenizer, self.config.train.probe) or probe.beginning(
             self.tokenizer, valid.text(probe.fitting(valid.source_lengths)).source
         )
-        return lambda model: TextReader(cast(Classifier, model), self.tokenizer, learner.device).attention(text)
+        return lambda model: ModelReader(cast(Classifier, model), self.tokenizer, learner.device).attention(text)

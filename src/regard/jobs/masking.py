@@ -13,7 +13,7 @@ from regard.jobs.interface import Job, room_for
 from regard.models import build
 from regard.models.bert import Bert
 from regard.models.interface import Model
-from regard.reading.reader import TextReader
+from regard.reading.reader import ModelReader
 from regard.see import probe
 from regard.text.documents import Documents
 from regard.text.masking import Masked, MaskedLoader
@@ -104,7 +104,7 @@ class Masking(Job[Documents, PreparedText]):
         text = probe.own_text(self.tokenizer, self.config.train.probe) or probe.passage(
             self.tokenizer, self.prepared.valid.ids
         )
-        return lambda model: TextReader(cast(Bert, model), self.tokenizer, learner.device).attention(text)
+        return lambda model: ModelReader(cast(Bert, model), self.tokenizer, learner.device).attention(text)
 
     def _samples(self, model: Bert, batch: Masked) -> list[Sample]:
         """Some rows: the text with its gaps, the guesses, and what stood there."""

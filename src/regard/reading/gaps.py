@@ -1,0 +1,70 @@
+"""A text with gaps in, the likeliest words for each gap out; by any engine. No torch."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import NamedTuple, overload
+
+from regard.errors import ConfigError, FolderError
+from regard.reading.texts import Ids, Progress, TextReader
+from regard.text.tokenizer import MASKED, SPACE
+
+
+class Guess(NamedTuple):
+    """A word that may have stood behind the mask."""
+
+    word: str
+    probability: float
+    joined: bool
+    """Whether it joins what stands before it without a space."""
+
+
+Gap = list[Guess]
+"""The guesses for one mask, the likeliest first."""
+Likeliest = list[tuple[int, float]]
+"""Words and their probabilities, the likeliest first."""
+
+
+class TextFiller(TextReader):
+    """Guesses the words behind <mask> (or [MASK]), each by itself, from the text on both sides."""
+
+    guesses: bool
+    """False for an imported model whose layer for guessing was left behind by who published it."""
+
+    @abstractmethod
+    def _likeliest(self, rows: Sequence[Ids], top: int) -> list[list[Likeliest]]:
+        """For each of some texts and each of its masks the `top` words, of those that are words."""
+
+    @overload
+    def fill(self, texts: str, *, top: int = 5, progress: Progress | None = None) -> list[Gap]: ...
+
+    @overload
+    def fill(self, texts: list[str], *, top: int = 5, progress: Progress | None = None) -> list[list[Gap]]: ...
+
+    def fill(
+        self, texts: str | list[str], *, top: int = 5, progress: Progress | None = None
+    ) -> list[Gap] | list[list[Gap]]:
+        """The `top` guesses for each mask of each text; for a text without a mask, none."""
+        if not self.guesses:
+            raise FolderError(
+                "This model was imported without its layer for guessing words, so it can only embed (regard embed) "
+                "or be fine-tuned. Import one that has it, such as a BertForMaskedLM or BertForPreTraining."
+            )
+        if top < 1:
+            raise ConfigError(f"The {top} likeliest words are none. Ask for at least 1.")
+        if isinstance(texts, str):
+            return self.fill([texts], top=top, progress=progress)[0]
+        found: list[list[Gap]] = [[] for _ in texts]
+        for number, gaps in self._each(_marked(texts), lambda rows: self._likeliest(rows, top), progress):
+            found[number] = [self._gap(likeliest) for likeliest in gaps]
+        return found
+
+    def _gap(self, likeliest: Likeliest) -> Gap:
+        pieces = self.tokenizer.pieces([word for word, _ in likeliest])
+        return [
+            Guess(piece.replace(SPACE, " ").strip(" "), chance, not piece.startswith(SPACE))
+            for piece, (_, chance) in zip(pieces, likeliest, strict=True)
+        ]
+
+
+def _marked(texts: Sequence[str]) -> list[str]:
+    return [text.replace("[MASK]", MASKED) for text in texts]

@@ -120,8 +120,19 @@ def add_decode_options(parser: argparse.ArgumentParser) -> None:
     machine.add_argument("--threads", type=int, default=0, metavar="N", help="processor threads")
 
 
+def add_engine_option(parser: argparse.ArgumentParser) -> None:
+    """Which library computes."""
+    parser.add_argument(
+        "--engine",
+        default="auto",
+        metavar="NAME",
+        help="auto, torch or ctranslate2, which starts and works faster; auto = ctranslate2 where it can do the same",
+    )
+
+
 def add_engine_options(parser: argparse.ArgumentParser) -> None:
     """Which library translates, and whether by a shortlist."""
+    add_engine_option(parser)
     parser.add_argument(
         "--shortlist",
         type=int,
@@ -130,12 +141,6 @@ def add_engine_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="faster: score only the N likeliest translations of each source token, learned from the training text at first "
         f"use (default if bare: {USUAL_SHORTLIST})",
-    )
-    parser.add_argument(
-        "--engine",
-        default="auto",
-        metavar="NAME",
-        help="auto, torch or ctranslate2, which starts and works faster; auto = ctranslate2 where it can do the same",
     )
 
 

@@ -26,7 +26,17 @@ CAN += [
     {"tie": "none", "norm": "before"},
 ]
 CAN += [{"tie": "target", "positions": "learned", "longest": 70}]
-CANNOT = [("transformer", {"activation": "elu"}), ("transformer", {"positions": "relative"}), ("gru", {}), ("lm", {})]
+CAN += [
+    {"name": "lm", **settings}
+    for settings in (
+        {"longest": 90},
+        {"longest": 90, "activation": "gelu", "norm": "after"},
+        {"positions": "sinusoidal", "norm": "after", "activation": "relu"},
+        {"longest": 90, "tie": False},
+    )
+]
+CANNOT = [("transformer", {"activation": "elu"}), ("transformer", {"positions": "relative"}), ("gru", {})]
+CANNOT += [("lm", {"activation": "elu"}), ("lm", {"positions": "relative"})]
 
 
 class Left:
@@ -66,17 +76,29 @@ def test_both_engines_write_the_same(
     assert len(left) < len(TEXTS) * 2 / 3, "what is left to torch would prove nothing"
 
 
+@pytest.mark.parametrize("name", ["transformer", "lm"])
 @pytest.mark.parametrize("end", [-40.0, 0.0])
 @pytest.mark.parametrize("beam", [1, 4])
 def test_where_words_are_forbidden_or_texts_endless_the_text_is_still_the_same(
-    tmp_path: Path, end: float, beam: int
+    tmp_path: Path, name: str, end: float, beam: int
 ) -> None:
-    path = leaning(tmp_path / "m", end=end, forbidden=1.0)
+    path = leaning(tmp_path / "m", end=end, forbidden=1.0, name=name)
     ours, theirs = regard.load(path, engine="auto"), regard.load(path, device="cpu")
     settings = {"beam": beam, "precision": "float32"}
     found, expected = ours.n_best(TEXTS, **settings), theirs.n_best(TEXTS, **settings)
     assert [some[0].text for some in found] == [some[0].text for some in expected]
     assert [some[0].score for some in found] == pytest.approx([some[0].score for some in expected], abs=1e-4)
+
+
+@pytest.mark.parametrize("name", ["transformer", "lm"])
+@pytest.mark.parametrize("beam", [2, 5])
+def test_a_text_that_ends_at_once_is_found(tmp_path: Path, name: str, beam: int) -> None:
+    path = leaning(tmp_path / "m", end=8.0, name=name)
+    fast, slow = both(path)
+    settings = {"beam": beam, "n_best": beam, "precision": "float32"}
+    found, expected = fast.n_best(TEXTS, **settings), slow.n_best(TEXTS, **settings)
+    assert [[text for text, _ in some] for some in found] == [[text for text, _ in some] for some in expected]
+    assert all("" in [text for text, _ in some] for some in found)
 
 
 def test_alone_the_engine_cuts_an_endless_text_at_its_limit(tmp_path: Path) -> None:

@@ -9,13 +9,13 @@ import safetensors.numpy
 import regard
 from conftest import SMALL, VARIANTS
 from regard import folder
-from regard.config import TransformerConfig, read
+from regard.config import LmConfig, TransformerConfig, read
 from regard.engine import cache
 from regard.engine.binary import in_eight_bits
 from regard.engine.conversion import sinusoids
 from regard.engine.expressible import model_obstacle
 from regard.engine.opening import LONGEST_SOURCE
-from regard.engine.shapes import transformer_shapes
+from regard.engine.shapes import lm_shapes, transformer_shapes
 from regard.errors import FolderError, TrainingError
 from regard.layers import positions
 from regard.models import build
@@ -80,13 +80,16 @@ def test_eight_bits_miss_a_weight_by_half_a_step_at_most() -> None:
     assert (np.abs(stored["a/weight"][:3]).max(1) == 127).all() and (stored["a/bias"] == weight[0]).all()
 
 
-@pytest.mark.parametrize("variant", VARIANTS["transformer"], ids=str)
-def test_the_shapes_are_those_of_the_model(variant: dict[str, object]) -> None:
-    config = read({"model": {**SMALL["transformer"], **variant}}).model
-    assert isinstance(config, TransformerConfig)
+@pytest.mark.parametrize(
+    ("name", "variant"), [(name, variant) for name in ("transformer", "lm") for variant in VARIANTS[name]], ids=str
+)
+def test_the_shapes_are_those_of_the_model(name: str, variant: dict[str, object]) -> None:
+    config = read({"model": {"name": name, **SMALL[name], **variant}}).model
+    assert isinstance(config, TransformerConfig | LmConfig)
     if model_obstacle(config) is None:
         own = {name: tuple(weight.shape) for name, weight in weights_of(build(config, 20)).items()}
-        assert transformer_shapes(config, 20) == own
+        shapes = lm_shapes(config, 20) if isinstance(config, LmConfig) else transformer_shapes(config, 20)
+        assert shapes == own
 
 
 def test_positions_and_limits_are_those_of_the_models() -> None:

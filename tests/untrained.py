@@ -27,13 +27,15 @@ def made(name: str, to: Path, job: str = "", settings: dict[str, object] | None 
     return to
 
 
-def leaning(path: Path, end: float = 0.5, forbidden: float = -40.0, **settings: object) -> Path:
+def leaning(
+    path: Path, end: float = 0.5, forbidden: float = -40.0, name: str = "transformer", **settings: object
+) -> Path:
     """A model nobody trained, but that leans towards ending, and away from what is forbidden."""
-    made("transformer", path, settings=settings)
+    made(name, path, settings=settings)
     weights = safetensors.numpy.load_file(path / folder.MODEL)
-    config = folder.load_config(path)[0].model
-    last = f"decoder.layers.{(config.decoder_depth or config.depth) - 1}.around_feed_forward.norm"  # type: ignore[union-attr]
-    norm = "decoder.norm" if "decoder.norm.weight" in weights else last
+    part = "" if name == "lm" else "decoder."
+    last = max(key for key in weights if key.startswith(f"{part}layers") and key.endswith("forward.norm.weight"))
+    norm = f"{part}norm" if f"{part}norm.weight" in weights else last.removesuffix(".weight")
     # The first number of the last layer becomes 1, whatever is read; so the first column of the words is a bias.
     weights[f"{norm}.weight"][0], weights[f"{norm}.bias"][0] = 0, 1
     weights["words.weight"] *= 2

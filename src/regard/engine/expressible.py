@@ -1,16 +1,18 @@
 """What CTranslate2 can do just as torch does it here: which models, and which settings."""
 
-from regard.config import DecodeConfig, ModelConfig, TransformerConfig, model_name
+from regard.config import DecodeConfig, LmConfig, ModelConfig, TransformerConfig, model_name
 
 # By name, the number that stands for it in a model file.
 ACTIVATIONS = {"relu": 0, "gelu_tanh": 1, "gelu": 3}
 # Places in the table of sinusoidal positions: room for the longest source, and for what is written of it.
 POSITIONS = 1100
+# The same where both stand in one row.
+JOINED_POSITIONS = 2100
 
 
 def model_obstacle(config: ModelConfig) -> str | None:
     """What of a model it cannot do; None = nothing."""
-    if not isinstance(config, TransformerConfig):
+    if not isinstance(config, TransformerConfig | LmConfig):
         return f"model.name={model_name(config)}"
     if config.activation not in ACTIVATIONS:
         return f"model.activation={config.activation}"

@@ -3,14 +3,17 @@
 import dataclasses
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from regard.config import Config, TransformerConfig, read
+from regard.config import Config, LmConfig, TransformerConfig, read
 from regard.decode.translation import TextTranslator
 from regard.engine.expressible import model_obstacle, setting_obstacle
 from regard.errors import ConfigError
 from regard.folder import load_config, weights_file
 from regard.text.tokenizer import load_tokenizer
+
+if TYPE_CHECKING:
+    from regard.engine.translator import FastTranslator
 
 ENGINES = ("auto", "torch", "ctranslate2")
 LONGEST_SOURCE = 1000  # tokens, as for every model that writes (models/interface.py)
@@ -64,24 +67,36 @@ def _obstacle(config: Config, about: dict[str, Any], settings: Mapping[str, Any]
 
 def _opened(path: Path, config: Config, threads: int, otherwise: Callable[[], TextTranslator] | None) -> TextTranslator:
     from regard.engine.cache import kept
-    from regard.engine.translator import FastTranslator
 
     model, tokenizer, weights = config.model, load_tokenizer(path, config.text), weights_file(path)
-    assert isinstance(model, TransformerConfig), "the only model without an obstacle"
+    assert isinstance(model, TransformerConfig | LmConfig), "no other model is without an obstacle"
+    places = model.longest - 1 if model.positions == "learned" else None
+    begin = isinstance(model, LmConfig)  # there it stands in the same row as the source
 
     def convert(precision: str) -> dict[str, bytes]:
         # Needed once in the life of a model; numpy and safetensors would cost every start.
+        if isinstance(model, LmConfig):
+            from regard.engine.lm_conversion import converted_lm
+
+            return converted_lm(weights, model, tokenizer.size, precision)
         from regard.engine.conversion import converted
 
         return converted(weights, model, tokenizer.size, precision)
 
-    return FastTranslator(
+    return _kind(model)(
         lambda precision: kept(path, precision, lambda: convert(precision)),
         tokenizer,
         config.decode,
-        longest_source=min(LONGEST_SOURCE, model.longest - 1) if model.positions == "learned" else LONGEST_SOURCE,
-        places=model.longest - 1 if model.positions == "learned" else None,
+        longest_source=LONGEST_SOURCE if places is None else min(LONGEST_SOURCE, places - begin),
+        places=places,
         threads=threads,
         otherwise=otherwise,
         folder=path,
     )
+
+
+def _kind(model: TransformerConfig | LmConfig) -> "type[FastTranslator]":
+    from regard.engine.generator import FastContinuer
+    from regard.engine.translator import FastTranslator
+
+    return FastContinuer if isinstance(model, LmConfig) else FastTranslator

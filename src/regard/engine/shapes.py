@@ -1,6 +1,6 @@
 """The shapes a model's weights must have. What does not fit must not reach a library that would not look."""
 
-from regard.config import BertConfig, ClassifierConfig, TransformerConfig
+from regard.config import BertConfig, ClassifierConfig, LmConfig, TransformerConfig
 
 Shapes = dict[str, tuple[int, ...]]
 
@@ -26,6 +26,18 @@ def transformer_shapes(config: TransformerConfig, vocabulary: int) -> Shapes:
     return shapes
 
 
+def lm_shapes(config: LmConfig, vocabulary: int) -> Shapes:
+    """The same for a model without an encoder."""
+    shapes: Shapes = {"words.weight": (vocabulary, config.width)}
+    if not config.tie:
+        shapes["embedding.table.weight"] = (vocabulary, config.width)
+    if config.positions == "learned":
+        shapes["embedding.positions.table.weight"] = (config.longest, config.width)
+    for number in range(config.depth):
+        shapes |= _block(f"layers.{number}", config, {"attention": "around_attention"})
+    return shapes | (_norm("norm", config.width) if config.norm == "before" else {})
+
+
 def reader_shapes(config: BertConfig | ClassifierConfig, vocabulary: int, labels: int) -> Shapes:
     """The same for a model that reads; `labels` are those of a classifier."""
     width = config.width
@@ -46,7 +58,9 @@ def reader_shapes(config: BertConfig | ClassifierConfig, vocabulary: int, labels
     )
 
 
-def _block(name: str, config: TransformerConfig | BertConfig | ClassifierConfig, attentions: dict[str, str]) -> Shapes:
+def _block(
+    name: str, config: TransformerConfig | LmConfig | BertConfig | ClassifierConfig, attentions: dict[str, str]
+) -> Shapes:
     width, inner = config.width, config.inner
     shapes = _linear(f"{name}.feed_forward.widen", width, inner) | _linear(f"{name}.feed_forward.narrow", inner, width)
     for attention, around in attentions.items():

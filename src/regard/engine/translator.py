@@ -34,10 +34,10 @@ from regard.text.tokenizer import BEGIN, END, PAD, UNKNOWN, Tokenizer
 
 # On a processor, int8 is the fastest, and costs less than 0.2 BLEU (docs/engines.md).
 _FASTEST = "int8"
-# Texts in a batch at most: the fastest, as measured (docs/engines.md). More of them wait longer for the longest.
-_TEXTS = 32
+# Source tokens of a batch at most: the fastest, as measured (docs/engines.md). More texts wait longer for the longest.
+_TOKENS = 512
 # With a shortlist, the words of all texts of a batch are scored for each of them.
-_TEXTS_WITH_SHORTLIST = 16
+_TOKENS_WITH_SHORTLIST = 256
 # How many times as many hypotheses as the beam is wide are to finish: at first, and each time that was not enough.
 _PATIENCE = (1, 3, 9, 27)
 # CTranslate2 divides a log-probability by length ** penalty, and returns the best of those that finished, which may be
@@ -60,6 +60,8 @@ class _Search(NamedTuple):
 
 class FastTranslator(TextTranslator):
     """A model folder's Transformer, run by CTranslate2."""
+
+    takes_shortlist = True
 
     def __init__(
         self,
@@ -89,6 +91,8 @@ class FastTranslator(TextTranslator):
         self, asked: list[Asked], config: DecodeConfig
     ) -> Iterator[tuple[Sequence[Asked], Sequence[list[Hypothesis]]]]:
         obstacle = setting_obstacle(config, prefix=any(one.prefix for one in asked))
+        if config.shortlist and not self.takes_shortlist:
+            obstacle = "a language model's decode.shortlist"
         if obstacle:
             yield from self._torch(obstacle)._written(asked, config)
             return
@@ -162,15 +166,18 @@ class FastTranslator(TextTranslator):
                 files = {file.name: file.read_bytes() for file in files.iterdir()} if isinstance(files, Path) else files
                 listed = self._shortlist.vocabulary_map(self._names, config.shortlist)
                 files = {**files, "vmap.txt": listed.encode()}
-            self._engines[key] = ctranslate2.Translator(
-                str(files) if isinstance(files, Path) else "model",
-                files=files if isinstance(files, dict) else None,
+            self._engines[key] = self._loaded(
+                files,
                 compute_type=precision,
                 inter_threads=workers,
                 intra_threads=1,
                 max_queued_batches=-1,
             )
         return self._engines[key]
+
+    def _loaded(self, files: Path | Files, **settings: Any) -> "ctranslate2.Translator":
+        name = str(files) if isinstance(files, Path) else "model"
+        return ctranslate2.Translator(name, files=files if isinstance(files, dict) else None, **settings)
 
     def _named(self, ids: list[int]) -> list[str]:
         return [self._names[word] for word in ids]
@@ -246,8 +253,8 @@ def _best(found: list[Hypothesis], config: DecodeConfig) -> list[Hypothesis]:
 def _batches(asked: list[Asked], config: DecodeConfig, workers: int) -> Iterator[list[Asked]]:
     """Longest first, so that the last ones are short and all workers end together; no fewer than workers, if possible."""
     ordered = iter(sorted(asked, key=lambda one: -len(one.source)))
-    tokens = config.batch_tokens // config.beam
-    most = min(_TEXTS_WITH_SHORTLIST if config.shortlist else _TEXTS, -(-len(asked) // workers))
+    tokens = min(config.batch_tokens // config.beam, _TOKENS_WITH_SHORTLIST if config.shortlist else _TOKENS)
+    most = -(-len(asked) // workers)
     while first := next(ordered, None):
         room = max(1, min(most, tokens // len(first.source)))
         yield [first, *islice(ordered, room - 1)]

@@ -14,7 +14,7 @@ from regard.config import DecodeConfig
 from regard.decode.hypothesis import most_tokens
 from regard.decode.translation import Asked
 from regard.engine.cache import Files
-from regard.engine.translator import FastTranslator
+from regard.engine.translator import FastTranslator, Written
 from regard.text.tokenizer import BEGIN, END
 
 Names = list[str]
@@ -33,13 +33,6 @@ class FastContinuer(FastTranslator):
 
     def _loaded(self, files: Path | Files, **settings: Any) -> Any:
         return Continuer(files, self._places, **settings)
-
-
-class Written(NamedTuple):
-    """What was written for a source."""
-
-    hypotheses: list[Names]
-    scores: list[float]
 
 
 class Awaited:

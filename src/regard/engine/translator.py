@@ -50,6 +50,13 @@ _FORBIDDEN = (PAD, UNKNOWN, BEGIN)
 _END = str(END)
 
 
+class Written(NamedTuple):
+    """What CTranslate2 wrote for a source: words by their names, the end among them, and scores."""
+
+    hypotheses: list[list[str]]
+    scores: list[float]
+
+
 class _Search(NamedTuple):
     """Texts on their way to translations: with which patience, and with which each time that was not enough."""
 
@@ -108,9 +115,12 @@ class FastTranslator(TextTranslator):
             batch, (patience, *more), results = running.popleft()
             for one, future in zip(batch, results, strict=True):
                 result = future.result()
-                if self._is_cut(one, result, config):
+                written = Written(
+                    result.hypotheses, result.scores
+                )  # once: each time they are asked for they are copied
+                if self._is_cut(one, written, config):
                     left.append(one)
-                elif hypotheses := _ranked(result, config, patience):
+                elif hypotheses := _ranked(written, config, patience):
                     found.append((one, hypotheses))
                 else:
                     again.append(one)
@@ -151,9 +161,7 @@ class FastTranslator(TextTranslator):
         )
         texts = [names[:limit] if names[-1:] != [_END] else names[:-1] for names in result.hypotheses]
         scored = self._engine(replace(config, shortlist=0), 1).score_batch([source] * len(texts), texts)
-        found = [
-            _hypothesis(names, float(sum(one.log_probs)), config) for names, one in zip(texts, scored, strict=True)
-        ]
+        found = [(names, float(sum(one.log_probs))) for names, one in zip(texts, scored, strict=True)]
         return _best(found, config)
 
     def _engine(self, config: DecodeConfig, workers: int) -> "ctranslate2.Translator":
@@ -185,13 +193,13 @@ class FastTranslator(TextTranslator):
     def _limit(self, one: Asked, config: DecodeConfig) -> int:
         return most_tokens(config, len(one.source) - 1, places=self._places)
 
-    def _is_cut(self, one: Asked, result: "ctranslate2.TranslationResult", config: DecodeConfig) -> bool:
+    def _is_cut(self, one: Asked, written: Written, config: DecodeConfig) -> bool:
         """Whether one of as many hypotheses as the beam is wide came to its limit; there torch lets it end."""
         limit = self._limit(one, config)
         ended = [
-            names for names in result.hypotheses if int(names[-1]) in (END, *_FORBIDDEN) and len(names) <= limit + 1
+            names for names in written.hypotheses if int(names[-1]) in (END, *_FORBIDDEN) and len(names) <= limit + 1
         ]
-        return len(ended) < len(result.hypotheses) and sum(names[-1] == _END for names in ended) < config.beam
+        return len(ended) < len(written.hypotheses) and sum(names[-1] == _END for names in ended) < config.beam
 
     def _torch(self, obstacle: str) -> TextTranslator:
         if self._otherwise is None:
@@ -216,38 +224,31 @@ def _options(config: DecodeConfig, patience: int = 1) -> dict[str, Any]:
         "min_decoding_length": 0,
         "return_scores": True,
         "return_end_token": True,
-        "use_vmap": config.shortlist > 0,
-    }
+    } | ({"use_vmap": True} if config.shortlist else {})
 
 
 def _penalty(patience: int) -> float:
     return _NO_PENALTY if patience == 1 else _SHORTEST
 
 
-def _ranked(result: "ctranslate2.TranslationResult", config: DecodeConfig, patience: int) -> list[Hypothesis]:
+def _ranked(written: Written, config: DecodeConfig, patience: int) -> list[Hypothesis]:
     """The best; none if fewer than the beam is wide have ended as they should.
 
     Of more than that, torch would have seen those that had finished when there were enough: the shortest.
     """
-    ended = [both for both in zip(result.hypotheses, result.scores, strict=True) if both[0][-1] == _END]
+    ended = [both for both in zip(written.hypotheses, written.scores, strict=True) if both[0][-1] == _END]
     if len(ended) < config.beam:
         return []
     longest = sorted(len(names) for names, _ in ended)[config.beam - 1]
-    found = [
-        _hypothesis(names[:-1], score * len(names) ** _penalty(patience), config)
-        for names, score in ended
-        if len(names) <= longest
-    ]
+    found = [(names[:-1], score * len(names) ** _penalty(patience)) for names, score in ended if len(names) <= longest]
     return _best(found, config)
 
 
-def _hypothesis(names: list[str], total: float, config: DecodeConfig) -> Hypothesis:
-    score = total / length_penalty(len(names) + 1, config.length_penalty)
-    return Hypothesis([int(name) for name in names], score, total)
-
-
-def _best(found: list[Hypothesis], config: DecodeConfig) -> list[Hypothesis]:
-    return sorted(found, key=lambda hypothesis: -hypothesis.score)[: config.n_best]
+def _best(found: list[tuple[list[str], float]], config: DecodeConfig) -> list[Hypothesis]:
+    """The best of these words and their log-probabilities."""
+    scored = [(total / length_penalty(len(names) + 1, config.length_penalty), total, names) for names, total in found]
+    scored.sort(key=lambda one: -one[0])
+    return [Hypothesis([int(name) for name in names], score, total) for score, total, names in scored[: config.n_best]]
 
 
 def _batches(asked: list[Asked], config: DecodeConfig, workers: int) -> Iterator[list[Asked]]:

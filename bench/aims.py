@@ -23,6 +23,7 @@ AIMS = [
     Aim("machine-tiny", "Regard", "products, bfloat16, padded", 0.5),
     Aim("machine-base", "Regard", "products, bfloat16, padded", 0.75),
     Aim("translation", "Regard, torch", "Hugging Face generate", 3.0),
+    Aim("translation", "Regard, torch, bfloat16", "Hugging Face, hand-tuned", 3.0),
     Aim("translation", "Regard", "CTranslate2, hand-tuned", 1.0),
     Aim("translation", "Regard, shortlist", "CTranslate2, hand-tuned", 1.5),
     Aim("cold", "regard translate", "python -c 'import torch'", 1 / 0.4),

@@ -17,7 +17,7 @@ from regard import folder as folders
 
 OURS = "Regard, torch"
 BEAM = 5
-HUGGINGFACE = "Hugging Face generate"
+HUGGINGFACE, HUGGINGFACE_TUNED = "Hugging Face generate", "Hugging Face, hand-tuned"
 TUNED = "CTranslate2, hand-tuned"
 DEFAULTS = "CTranslate2, its defaults"
 ITS_DEFAULTS = {"precision": "default", "workers": 1, "threads": 0, "batch": 0, "of": "examples"}
@@ -44,11 +44,13 @@ def translate(options: Options) -> Result:
     auto = job.settings | {"load": {"engine": "auto"}}
     own = [
         Entry(OURS, "translate_regard", job.settings),
+        Entry("Regard, torch, bfloat16", "translate_regard", job.settings | {"decode": {"precision": "bfloat16"}}),
         Entry("Regard", "translate_regard", auto),
         Entry("Regard, shortlist", "translate_regard", auto | {"decode": {"shortlist": SHORTLIST}}),
     ]
     others = [
-        Entry(HUGGINGFACE, "translate_huggingface", job.settings, "huggingface", keeps_memory=True),
+        Entry(HUGGINGFACE, "translate_huggingface", job.settings, "huggingface"),
+        Entry(HUGGINGFACE_TUNED, "translate_huggingface", job.settings, "huggingface", keeps_memory=True),
         Entry(TUNED, "translate_ctranslate2", job.settings, "ctranslate2", keeps_memory=True),
         Entry(DEFAULTS, "translate_ctranslate2", job.settings, "ctranslate2"),
     ]
@@ -107,11 +109,13 @@ def trained(options: Options) -> Path:
 
 def _tuned(racer: Contestant) -> dict[str, Any]:
     """The order that lets it translate fastest, tried one by one."""
-    if racer.name == HUGGINGFACE:
+    if racer.name in (HUGGINGFACE, HUGGINGFACE_TUNED):
         usual = {"attention": "sdpa", "precision": "float32"}
-        first = _fastest(racer, [usual | {"batch": size} for size in (16, 32, 64, 128, 256)])
-        others = product(("sdpa", "eager"), ("float32", "bfloat16"))
-        return _fastest(racer, [first | {"attention": how, "precision": low} for how, low in others])
+        first = _fastest(racer, [usual | {"batch": size} for size in (32, 64, 128)])
+        if racer.name == HUGGINGFACE:
+            return first
+        others = (("eager", "float32"), ("eager", "bfloat16"))
+        return _fastest(racer, [first, *(first | {"attention": how, "precision": low} for how, low in others)])
     if racer.name == DEFAULTS:
         return dict(ITS_DEFAULTS)
     if racer.name != TUNED:
@@ -143,5 +147,5 @@ def _told(order: dict[str, Any]) -> str:
     if not order or order == ITS_DEFAULTS:
         return ""
     if "attention" in order:
-        return f"{order['precision']}, {order['attention']} attention, memory kept, batches of {order['batch']}"
+        return f"{order['precision']}, {order['attention']} attention, batches of {order['batch']}"
     return f"{order['precision']}, {order['workers']} × {order['threads']} threads, batches of {order['batch']} {order['of']}"

@@ -11,7 +11,7 @@ from regard import checkpoint, folder, run
 from regard.config import Config, merge, model_name, parse_set, read, read_from, read_recipe
 from regard.decode.author import Author
 from regard.decode.translator import Translator
-from regard.device import pick_device, set_threads
+from regard.device import keep_memory, pick_device, set_threads
 from regard.errors import FolderError
 from regard.evaluate import Report, evaluate
 from regard.inspection import Report as DataReport
@@ -42,6 +42,7 @@ class Use(NamedTuple):
 
 
 def _translator(path: Path, loaded: Loaded, device: torch.device, facts: Facts) -> Translator:
+    keep_memory()  # a search asks for the same large tensors again and again
     return Translator(cast(Writer, loaded.model), loaded.tokenizer, loaded.config.decode, device, facts, path)
 
 

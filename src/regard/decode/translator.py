@@ -27,8 +27,6 @@ from regard.text.tokenizer import BEGIN, END, PAD, Tokenizer
 _DEFAULTS = DecodeConfig()
 # Target positions whose words are scored at a time: the scores over a large vocabulary would not fit all at once.
 _SCORED_AT_A_TIME = 512
-# Source tokens of a batch below which another thread is not worth starting.
-_WORTH_A_THREAD = 128
 
 
 class Translator(TextTranslator):
@@ -125,8 +123,9 @@ class Translator(TextTranslator):
                 return search(self.model, self._source(reads), config, prefixes, columns)
 
         lengths = [len(one.source) for one in asked]
-        tokens = min(config.batch_tokens // rows, _share(sum(lengths)))
-        batches = [[asked[n] for n in numbers] for numbers in _batches(range(len(asked)), lengths, tokens)]
+        # Not cut smaller so that every thread has one: small batches would wait for Python more than they gain.
+        numbered = _batches(range(len(asked)), lengths, config.batch_tokens // rows)
+        batches = [[asked[n] for n in numbers] for numbers in numbered]
         with evaluating(self.model):
             yield from side_by_side(write, batches, self.device)
 
@@ -174,11 +173,6 @@ def _batches(numbers: Iterable[int], lengths: Sequence[int], tokens: int) -> Ite
         batch.append(n)
     if batch:
         yield batch
-
-
-def _share(tokens: int) -> int:
-    """Tokens for a batch, so that every thread has one, unless there are so few that one batch for all is faster."""
-    return max(_WORTH_A_THREAD, -(-tokens // torch.get_num_threads()))
 
 
 @contextmanager

@@ -269,7 +269,7 @@ def learn(model: Universal, steps: int, rate: float, batch: Any) -> None:
 def test_one_batch_can_be_memorised(settings: dict[str, Any]) -> None:
     model = Universal(UniversalConfig(**{**SMALL, **settings}), VOCABULARY)
     read, written = source([5, 3, 4]), target()
-    learn(model, 120, 0.02, lambda: (read, written))
+    learn(model, 200, 0.02, lambda: (read, written))
     assert model.words(model(read, written[:, :-1]).hidden_BTW).argmax(-1).equal(written[:, 1:])
 
 

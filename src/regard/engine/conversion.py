@@ -1,6 +1,5 @@
 """A Transformer's weights -> the files CTranslate2 loads. No torch: the weights are read as numpy arrays."""
 
-import json
 import math
 from pathlib import Path
 
@@ -8,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.config import TransformerConfig
-from regard.engine.binary import Variables, in_eight_bits, model_file
-from regard.engine.expressible import ACTIVATIONS, POSITIONS
-from regard.engine.parts import Weights, attention, checked, encoder_layer, feed_forward, norm
+from regard.engine.binary import Variables
+from regard.engine.expressible import POSITIONS
+from regard.engine.parts import Weights, attention, checked, encoder_layer, feed_forward, files, norm, side
 from regard.engine.shapes import transformer_shapes
-from regard.text.tokenizer import BEGIN, END, UNKNOWN
+from regard.text.tokenizer import BEGIN
 
 
 def converted(path: Path, config: TransformerConfig, vocabulary: int, precision: str) -> dict[str, bytes]:
@@ -21,23 +20,17 @@ def converted(path: Path, config: TransformerConfig, vocabulary: int, precision:
     variables = _encoder(weights, config) | _decoder(weights, config)
     embeddings, same = _embeddings(weights, config)
     variables |= embeddings
-    if precision == "int8":
-        variables = in_eight_bits(variables)
-    settings = {
-        "unk_token": str(UNKNOWN),
-        "bos_token": str(BEGIN),
-        "eos_token": str(END),
-        "decoder_start_token": str(BEGIN),
-        "add_source_bos": False,
-        "add_source_eos": False,
-        "layer_norm_epsilon": 1e-5,
-        "multi_query_attention": False,
-    }
-    return {
-        "model.bin": model_file("TransformerSpec", 7, variables, same),
-        "config.json": json.dumps(settings).encode(),
-        "shared_vocabulary.json": json.dumps([str(number) for number in range(vocabulary)]).encode(),
-    }
+    return files(
+        ("TransformerSpec", 7),
+        variables,
+        same,
+        vocabulary,
+        precision,
+        words="shared_vocabulary.json",
+        decoder_start_token=str(BEGIN),
+        add_source_bos=False,
+        add_source_eos=False,
+    )
 
 
 def _embeddings(weights: Weights, config: TransformerConfig) -> tuple[Variables, dict[str, str]]:
@@ -77,21 +70,15 @@ def _decoder(weights: Weights, config: TransformerConfig) -> Variables:
     return variables
 
 
-def _side(weights: Weights, config: TransformerConfig, side: str, embedding: str) -> Variables:
+def _side(weights: Weights, config: TransformerConfig, name: str, embedding: str) -> Variables:
     """What encoder and decoder have alike, beside their layers."""
     if config.positions == "learned":
         positions = _shared(weights, f"{embedding}.positions.table.weight")
     else:
         positions = sinusoids(POSITIONS, config.width)
-    variables: Variables = {
-        f"{side}/num_heads": np.array(config.heads, np.int16),
-        f"{side}/pre_norm": np.array(config.norm == "before", np.int8),
-        f"{side}/activation": np.array(ACTIVATIONS[config.activation], np.int8),
-        f"{side}/scale_embeddings": np.array(1, np.int8),
-        f"{side}/position_encodings/encodings": positions,
-    }
+    variables = side(name, config, positions, norm_first=config.norm == "before", scaled=True)
     if config.norm == "before":
-        variables |= norm(weights, f"{side}.norm", f"{side}/layer_norm")
+        variables |= norm(weights, f"{name}.norm", f"{name}/layer_norm")
     return variables
 
 

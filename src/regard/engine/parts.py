@@ -1,16 +1,21 @@
 """What every Transformer is made of, under our names and under CTranslate2's; and weights checked before they get there."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
-from regard.engine.binary import Variables
+from regard.config import BertConfig, ClassifierConfig, LmConfig, TransformerConfig
+from regard.engine.binary import Variables, in_eight_bits, model_file
+from regard.engine.expressible import ACTIVATIONS
 from regard.engine.shapes import Shapes
 from regard.errors import FolderError, TrainingError
+from regard.text.tokenizer import BEGIN, END, UNKNOWN
 
 Weights = Mapping[str, NDArray[np.generic]]
 
@@ -34,6 +39,55 @@ def checked(path: Path, shapes: Shapes) -> Weights:
             "it is damaged. Use an earlier checkpoint, or train again with a lower train.rate."
         )
     return weights
+
+
+def files(
+    spec: tuple[str, int],
+    variables: Variables,
+    same: Mapping[str, str],
+    vocabulary: int,
+    precision: str,
+    *,
+    words: str = "vocabulary.json",
+    epsilon: float = 1e-5,
+    **settings: Any,
+) -> dict[str, bytes]:
+    """By name, all that CTranslate2 loads. `spec` is its name for the kind of model, and which version of that.
+
+    Words are named by their ids, written as numbers; `words` is the file that lists them, `same` names what is shared.
+    """
+    told = {
+        "unk_token": str(UNKNOWN),
+        "bos_token": str(BEGIN),
+        "eos_token": str(END),
+        "layer_norm_epsilon": epsilon,
+        "multi_query_attention": False,
+        **settings,
+    }
+    variables = in_eight_bits(variables) if precision == "int8" else variables
+    return {
+        "model.bin": model_file(*spec, variables, dict(same)),
+        "config.json": json.dumps(told).encode(),
+        words: json.dumps([str(number) for number in range(vocabulary)]).encode(),
+    }
+
+
+def side(
+    theirs: str,
+    config: TransformerConfig | LmConfig | BertConfig | ClassifierConfig,
+    positions: NDArray[np.generic],
+    *,
+    norm_first: bool,
+    scaled: bool,
+) -> Variables:
+    """What an encoder or decoder has beside its layers; `scaled` are the words' vectors of the Transformer's paper."""
+    return {
+        f"{theirs}/num_heads": np.array(config.heads, np.int16),
+        f"{theirs}/pre_norm": np.array(norm_first, np.int8),
+        f"{theirs}/activation": np.array(ACTIVATIONS[config.activation], np.int8),
+        f"{theirs}/scale_embeddings": np.array(scaled, np.int8),
+        f"{theirs}/position_encodings/encodings": positions,
+    }
 
 
 def encoder_layer(weights: Weights, ours: str, theirs: str) -> Variables:

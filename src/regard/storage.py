@@ -86,3 +86,15 @@ def locked(path: Path) -> Iterator[None]:
         file.write(f"process {os.getpid()} on {socket.gethostname()}")
         file.flush()
         yield
+
+
+def is_locked(path: Path) -> bool:
+    """Whether somebody holds the folder now. Asking changes nothing."""
+    try:
+        with open(path, "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # there is no lock, or it is not ours to ask for
+        pass
+    return False

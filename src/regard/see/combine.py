@@ -88,12 +88,7 @@ def _head(chosen: Map, head: int | str | None) -> int | None:
 
 def labels(row: Row, *, pieces: bool = False) -> tuple[Label, ...]:
     """The words of a row, or its pieces."""
-    groups: list[list[int]] = []
-    for number, token in enumerate(row.tokens):
-        if not pieces and number and row.tokens[number - 1].word == token.word:
-            groups[-1].append(number)
-        else:
-            groups.append([number])
+    groups = [[number] for number in range(len(row.tokens))] if pieces else row.words()
     titles = [_title(row, group) for group in groups]
     return tuple(Label(_shortened(title), title, tuple(group)) for title, group in zip(titles, groups, strict=True))
 

@@ -118,10 +118,7 @@ def _side(trace: Trace, shown: Map) -> _Side:
 
 
 def _words(row: Row) -> list[_Word]:
-    groups: dict[int, list[int]] = {}
-    for number, token in enumerate(row.tokens):
-        groups.setdefault(token.word, []).append(number)
-    return [_Word("".join(row.tokens[n].text for n in tokens), tokens) for tokens in groups.values()]
+    return [_Word("".join(row.tokens[n].text for n in tokens), tokens) for tokens in row.words()]
 
 
 def _key(row_a: Row, row_b: Row, shown: Map, word: str | int) -> tuple[_Word, _Word] | None:

@@ -3,7 +3,6 @@
 A run may be read while it is going on: what it has just half written is left for the next time.
 """
 
-import fcntl
 import math
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from regard import folder as folders
+from regard import storage
 from regard.config import model_name
 from regard.pages.training import training_page
 from regard.see import probe
@@ -72,7 +72,7 @@ def history_of(folder: Path) -> History:
         model={"name": model_name(config.model), "parameters": about.get("parameters")},
         data={"data": about.get("data", ""), "valid": about.get("valid", "")},
         metric=config.train.metric,
-        standing="running" if _locked(folder / folders.LOCK) else "finished" if "finished" in about else "stopped",
+        standing=_standing(folder, about),
         ended=about.get("finished", ""),
         step=int(max((line["step"] for line in lines), default=0)),
         training={name: [line.get(name) for line in training] for name in TRAINING},
@@ -119,13 +119,7 @@ def _seen(lines: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], dict[int, 
     return sentences, found
 
 
-def _locked(path: Path) -> bool:
-    """Whether somebody trains in the folder now. Asking changes nothing."""
-    try:
-        with open(path, "rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:  # there is no lock, or it is not ours to ask for
-        pass
-    return False
+def _standing(folder: Path, about: dict[str, Any]) -> str:
+    if storage.is_locked(folder / folders.LOCK):
+        return "running"
+    return "finished" if "finished" in about else "stopped"

@@ -79,15 +79,13 @@ def of_writer(
     """Of the words it writes, each after those it reads; `row` shows them, perhaps after the tokens of a source."""
     read_1T = torch.tensor([list(reads)], device=source.ids_BS.device)
     first = len(row.tokens) - len(writes)
-    tokens = row.tokens[first:]
-    groups: dict[int, list[int]] = {}
-    for position, token in enumerate(tokens):
-        groups.setdefault(token.word, []).append(position)
-    words = [group for group in groups.values() if not tokens[group[0]].special]
+    written = row._replace(tokens=row.tokens[first:])
+    groups = written.words()
+    words = [group for group in groups if not written.tokens[group[0]].special]
     return Asked(
         lambda: model.words(model(source, read_1T).hidden_BTW[0]).float().softmax(-1),
         writes,
-        words or list(groups.values()),  # a text without words has an end
+        words or groups,  # a text without words has an end
         range(first, len(row.tokens)),
         lambda ids: _spelled(tokenizer, ids),
     )

@@ -5,6 +5,7 @@ Plain numbers, no torch: a trace outlives the model it was taken from. It refuse
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -54,11 +55,18 @@ class Row(NamedTuple):
     def find(self, word: str) -> int:
         """The first token of the first word that is spelled like this, whatever its capitals."""
         wanted = word.casefold()
-        for number in range(len(self.tokens)):
-            pieces = [token.text for token in self.tokens if token.word == self.tokens[number].word]
-            if wanted in ("".join(pieces).casefold(), self.tokens[number].text.casefold()):
-                return number
+        for numbers in self.words():
+            if wanted == "".join(self.tokens[number].text for number in numbers).casefold():
+                return numbers[0]
+            for number in numbers:
+                if wanted == self.tokens[number].text.casefold():
+                    return number
         raise TraceError(f"There is no word {word!r} in: {self.text}")
+
+    def words(self) -> list[list[int]]:
+        """The numbers of the tokens that make up each word, in order."""
+        together = groupby(range(len(self.tokens)), key=lambda number: self.tokens[number].word)
+        return [list(numbers) for _, numbers in together]
 
 
 @dataclass(frozen=True)
@@ -79,12 +87,16 @@ class Map:
     def __post_init__(self) -> None:
         where = f"{KINDS[self.kind]}, layer {self.layer + 1}"
         if not np.isfinite(self.weights_HQK).all() or self.weights_HQK.min(initial=0.0) < 0:
-            raise TraceError(f"Weights of {where} are not finite numbers from 0 up. This is not attention.")
+            raise TraceError(f"Weights of {where} are not finite numbers from 0 up. Please report this.")
         worst = float(np.abs(self.weights_HQK.sum(-1) - 1).max(initial=0.0))
         if worst > TOLERANCE:
-            raise TraceError(f"A row of weights of {where} does not sum to one but misses it by {worst:.2g}.")
+            raise TraceError(
+                f"A row of weights of {where} does not sum to one but misses it by {worst:.2g}. Please report this."
+            )
         if self.kind in ("decoder", "local") and np.triu(self.weights_HQK, 1).any():
-            raise TraceError(f"In {where} a word looks at a later one, which masked attention cannot do.")
+            raise TraceError(
+                f"In {where} a word looks at a later one, which masked attention cannot do. Please report this."
+            )
 
     @property
     def heads(self) -> int:
@@ -167,7 +179,7 @@ class Trace:
             if shown.weights_HQK.shape[1:] != size:
                 raise TraceError(
                     f"{shown.weights_HQK.shape[1:]} weights do not fit {size[0]} tokens that look and {size[1]} that "
-                    f"are looked at ({KINDS[shown.kind]}, layer {shown.layer + 1})."
+                    f"are looked at ({KINDS[shown.kind]}, layer {shown.layer + 1}). Please report this."
                 )
 
     @property

@@ -5,6 +5,7 @@ on the path that keeps the weights. The same pass on the fused path must give th
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -61,7 +62,7 @@ def trace_pair(
     if isinstance(model, Universal) and model.halting:
         names = ("source", "target")
         steps = {name: took[0].tolist() for name, took in zip(names, model.steps(read, write), strict=True)}
-        return watched._replace(trace=_with(watched.trace, halted=steps))
+        return watched._replace(trace=replace(watched.trace, halted=steps))
     return watched
 
 
@@ -120,12 +121,6 @@ def _trace(
     predictions = _guesses(model, tokenizer, output, before) if isinstance(model, Writer) else ()
     trace = Trace(facts, rows, maps, difference, predictions, details=tuple(details))
     return Watched(trace, modules)
-
-
-def _with(trace: Trace, halted: dict[str, list[int]]) -> Trace:
-    return Trace(
-        trace.facts, trace.rows, trace.maps, trace.difference, trace.predictions, halted, details=trace.details
-    )
 
 
 def _compare(shown: Output, fused: Output) -> float:
@@ -222,13 +217,13 @@ def _detail(name: str, look: watch.Look, number: int, events: list[watch.Event])
         look.scale,
         _array(look.bias_BHQK[0]) if look.bias_BHQK is not None else None,
         _array(look.fit_D) if look.fit_D is not None else None,
-        _embedding(events, number, look.query_BHQD.shape[2], kind),
+        _embedding(events, look.query_BHQD.shape[2], kind),
         _around(look, events[number + 1 :]),
     )
 
 
 def _embedding(
-    events: list[watch.Event], number: int, queries: int, kind: str
+    events: list[watch.Event], queries: int, kind: str
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32] | None, npt.NDArray[np.float32]] | None:
     """The vectors of the words that look: the first text embedded is the source's, the last the target's."""
     told = [event for event in events if isinstance(event, watch.Embedded)]

@@ -1,8 +1,8 @@
 // The curves of a training: smoothed if asked, thinned out to what the screen can show, and read by pointing at them.
 import { add } from "../dom.js";
 import { lineChart } from "../charts.js";
-import { button, choices, el, table, toggle } from "./ui.js";
-import { saveFile, standalone } from "./saving.js";
+import { button, choices, download, el, table, toggle } from "./ui.js";
+import { standalone } from "./saving.js";
 
 const AXES = { step: "steps", tokens: "tokens learned from", seconds: "time" };
 const UNITS = [[3600, "hours"], [60, "minutes"], [1, "seconds"]];
@@ -106,9 +106,10 @@ function makeControls(app) {
 
 function makeFigure(panel, history, app, pointAt) {
   panel.told = el("p", { class: "told" });
+  const save = (name, type, content) => download(`${history.title}-${panel.id}.${name}`, content, type);
   const keep = el("div", { class: "keep line" },
-    button("SVG", () => saveFile(`${history.title}-${panel.id}.svg`, standalone(panel.chart.svg, panel.title), "image/svg+xml"), { "aria-label": `${panel.title} as SVG` }),
-    button("CSV", () => saveFile(`${history.title}-${panel.id}.csv`, csvOf(panel), "text/csv"), { "aria-label": `${panel.title} as CSV` }));
+    button("SVG", () => save("svg", "image/svg+xml", standalone(panel.chart.svg, panel.title)), { "aria-label": `${panel.title} as SVG` }),
+    button("CSV", () => save("csv", "text/csv", csvOf(panel)), { "aria-label": `${panel.title} as CSV` }));
   panel.figure = el("figure", { id: `curve-${panel.id}` }, el("div", { class: "head" }, el("h3", {}, panel.title), keep), panel.told);
   panel.plot = el("div", {
     onpointermove: (event) => pointAt(stepAt(panel, event, app.state.get())), onpointerleave: () => pointAt(null),

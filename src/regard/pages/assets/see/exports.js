@@ -1,13 +1,13 @@
 // What is shown, to keep: as a picture, as numbers, as a link.
 import { shown } from "./shown.js";
-import { button, byId, el } from "./ui.js";
+import { button, byId, download, el } from "./ui.js";
 import { commands } from "./keys.js";
 import { svgAddress } from "./svg.js";
 
 const SHARPER = 2; // pixels of a saved PNG for each of the figure
 
 export function makeExports(app, mounted) {
-  const save = (name, type, make) => button(name.toUpperCase(), async () => download(`attention.${name}`, new Blob([await make()], { type })));
+  const save = (name, type, make) => button(name.toUpperCase(), async () => download(`attention.${name}`, await make(), type));
   const figure = () => mounted().figure();
   const pictures = [save("svg", "image/svg+xml", figure), save("png", "image/png", async () => asPng(await figure()))];
   const numbers = button("table", () => commands(app).t(), { "aria-keyshortcuts": "t" });
@@ -29,12 +29,6 @@ export function makeExports(app, mounted) {
     numbers.hidden = !mounted().tableFor;
     copy.textContent = "copy link";
   };
-}
-
-function download(name, blob) {
-  const address = URL.createObjectURL(blob);
-  el("a", { href: address, download: name }).click();
-  setTimeout(() => URL.revokeObjectURL(address), 1000);
 }
 
 async function asPng(svg) {

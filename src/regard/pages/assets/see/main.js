@@ -3,7 +3,7 @@
 import { readData } from "./data.js";
 import { makeState } from "./state.js";
 import { allHeads, mapOf, shown } from "./shown.js";
-import { byId, el } from "./ui.js";
+import { byId, el, oneAtATime } from "./ui.js";
 import { fitting } from "./fitting.js";
 import { makeHeader } from "./header.js";
 import { makeToolbar } from "./toolbar.js";
@@ -31,7 +31,7 @@ function makeApp(data) {
 
 // The present view, mounted when first needed; `update` draws the state, one drawing at a time.
 function makeStage(app, parts) {
-  let view = null, item = null, mounted = {}, busy = false, again = false;
+  let view = null, item = null, mounted = {};
 
   function change() {
     mounted.destroy?.();
@@ -60,16 +60,7 @@ function makeStage(app, parts) {
     byId("numbers").hidden = !behind;
     byId("numbers").replaceChildren(behind || "");
   }
-  async function update() {
-    again = true;
-    if (busy) return;
-    busy = true;
-    while (again) {
-      again = false;
-      await draw().catch((error) => tell(`This cannot be shown: ${error.message}`));
-    }
-    busy = false;
-  }
+  const update = oneAtATime(() => draw().catch((error) => tell(`This cannot be shown: ${error.message}`)));
   return { update, mounted: () => mounted };
 }
 
@@ -91,8 +82,6 @@ async function start() {
   parts.push(makeHeader(app), makeTabs(app), makeToolbar(app), makeInspector(app), makeExports(app, stage.mounted));
   followKeys(app, stage.mounted);
   app.state.subscribe(stage.update);
-  addEventListener("resize", stage.update);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", stage.update);
   window.regardSee = Object.freeze({ edges: () => stage.mounted().edges?.() ?? [], state: app.state.get, shown: () => shown(app) });
   stage.update();
 }

@@ -1,14 +1,3 @@
-// Pictures and numbers of this page as files.
-
-export function saveFile(name, content, type) {
-  const address = URL.createObjectURL(new Blob([content], { type }));
-  const anchor = document.createElement("a");
-  anchor.href = address;
-  anchor.download = name;
-  anchor.click();
-  setTimeout(() => URL.revokeObjectURL(address), 1000);
-}
-
 // A chart as a drawing that needs no page around it: what the style sheet says becomes part of it.
 export function standalone(svg, title) {
   const copy = svg.cloneNode(true);

@@ -3,8 +3,7 @@ import { exact, mapOf, queryRow, shown } from "./shown.js";
 import { colour, ramp } from "./paint.js";
 import { makeBoard } from "./board.js";
 import { figureSvg } from "./svg.js";
-import { button, choices, el, table, toggle } from "./ui.js";
-import { saveFile } from "./saving.js";
+import { button, choices, download, el, table, toggle } from "./ui.js";
 import { said } from "./curves.js";
 
 const PACE = 800; // milliseconds a validation is shown while playing
@@ -140,7 +139,7 @@ function chosenHead(head, heads) {
 function makePicture(app) {
   let picture = null;
   const board = makeBoard(app, () => picture), numbers = el("details", { ontoggle: () => fill() }, el("summary", {}, "The numbers"));
-  const keep = el("div", { class: "line keep" }, button("SVG", () => saveFile("attention.svg", probeFigure(app, picture), "image/svg+xml"), { "aria-label": "this picture as SVG" }));
+  const keep = el("div", { class: "line keep" }, button("SVG", () => download("attention.svg", probeFigure(app, picture), "image/svg+xml"), { "aria-label": "this picture as SVG" }));
 
   function fill() {
     while (numbers.children.length > 1) numbers.lastChild.remove();

@@ -6,6 +6,7 @@ import { mapOf, queryRow, rowLabels } from "./shown.js";
 import { envelope, makeCurves, said, smoothed } from "./curves.js";
 import { itemsOf, makeProbe, makeSlider } from "./scrubber.js";
 import { common, makeSamples } from "./samples.js";
+import { oneAtATime } from "./ui.js";
 
 const AGAINST = ["step", "tokens", "seconds"];
 
@@ -75,25 +76,16 @@ function begin() {
 
 // Curves are drawn again only if they changed: playing does not touch them.
 function redrawing(app, curves, parts, probe) {
-  let drawn = "", busy = false, again = false;
-  async function update() {
-    again = true;
-    if (busy) return;
-    busy = true;
-    while (again) {
-      again = false;
-      const { axis, log, smoothing } = app.state.get();
-      const look = JSON.stringify([axis, log, smoothing, innerWidth]);
-      if (look !== drawn) curves.update();
-      drawn = look;
-      for (const part of parts) part.update();
-      await probe.update();
-    }
-    busy = false;
-  }
+  let drawn = "";
+  const update = oneAtATime(async () => {
+    const { axis, log, smoothing } = app.state.get();
+    const look = JSON.stringify([axis, log, smoothing, innerWidth]);
+    if (look !== drawn) curves.update();
+    drawn = look;
+    for (const part of parts) part.update();
+    await probe.update();
+  });
   app.state.subscribe(update);
-  addEventListener("resize", update);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", update);
   update();
 }
 

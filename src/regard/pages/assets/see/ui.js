@@ -46,3 +46,25 @@ export function toggle(text, onpick, attributes = {}) {
 export function held(n, size) {
   return Math.max(0, Math.min(size - 1, n));
 }
+
+export function download(name, content, type) {
+  const href = URL.createObjectURL(new Blob([content], { type }));
+  el("a", { href, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(href), 1000);
+}
+
+// Asked for while it draws, it draws once more afterwards. Also when the window or the colours change.
+export function oneAtATime(draw) {
+  let asks = 0;
+  const update = async () => {
+    if (asks++) return;
+    for (let seen = 0; seen < asks;) {
+      seen = asks;
+      await draw();
+    }
+    asks = 0;
+  };
+  addEventListener("resize", update);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", update);
+  return update;
+}

@@ -6,6 +6,7 @@ import sys
 
 from bench.contest import ROOT
 from bench.result import Options, Result
+from bench.sizes import BASE, BASE_VOCABULARY
 
 USUAL = {"length": 32, "tokens": 2048, "width": 256, "depth": 3, "vocabulary": 8000}
 GROWING = {
@@ -26,11 +27,15 @@ def grow(options: Options) -> Result:
         "",
         f"One training step of a Transformer in the precision Regard chooses, inner width 4 times the width, 4 heads; "
         f"unless it is what grows: {usual}. *Tokens* are those of the batch on each side. *One text* is a batch of a "
-        "single pair of that length: were the weights of attention held, its memory would grow with the square.",
+        "single pair of that length, width 64, one layer: were the weights of attention held, its memory would grow with the square.",
     )
     result.curves = {
         name: [{"at": value, **_point(USUAL | {name: value})} for value in values] for name, values in GROWING.items()
     }
+    base = {"length": 32, "width": BASE["width"], "depth": BASE["depth"], "vocabulary": BASE_VOCABULARY}
+    result.curves["tokens of Transformer-base"] = [
+        {"at": tokens, **_point(base | {"tokens": tokens})} for tokens in GROWING["tokens"]
+    ]
     small = USUAL | {"width": 64, "depth": 1}
     result.curves["one text"] = [
         {"at": length, **_point(small | {"length": length, "tokens": length})} for length in ONE_TEXT

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from regard.decode.rules import Rules, refuse_nan
 from regard.decode.words import Words
+from regard.layers.fast import within_range
 
 # Words whose highest score stands for them at first: about the root of the vocabulary over the candidates wanted.
 _BLOCK = 64
@@ -73,8 +74,7 @@ def _log_of_sum(logits_RV: Tensor) -> Tensor:
     The exponentials are summed as they are, which is three passes less, unless that leaves a float's range.
     """
     sum_R = logits_RV.exp().sum(-1)
-    low, high = sum_R.aminmax()
-    return sum_R.log_() if float(low) > 1e-30 and float(high) < 1e30 else logits_RV.logsumexp(-1)
+    return sum_R.log_() if within_range(sum_R) else logits_RV.logsumexp(-1)
 
 
 def _highest(logits_RV: Tensor, offset_R: Tensor, K: int, count: int) -> Candidates:

@@ -27,7 +27,8 @@ def grow(options: Options) -> Result:
         "",
         f"One training step of a Transformer in the precision Regard chooses, inner width 4 times the width, 4 heads; "
         f"unless it is what grows: {usual}. *Tokens* are those of the batch on each side. *One text* is a batch of a "
-        "single pair of that length, width 64, one layer: were the weights of attention held, its memory would grow with the square.",
+        "single pair of that length (width 64, one layer): were the weights of attention held, its memory would grow with "
+        "the square.",
     )
     result.curves = {
         name: [{"at": value, **_point(USUAL | {name: value})} for value in values] for name, values in GROWING.items()

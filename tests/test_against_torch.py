@@ -82,8 +82,7 @@ def test_a_decoder_layer_equals_torchs(norm: str) -> None:
     copy_norms(list(zip(around, [theirs.norm1, theirs.norm2, theirs.norm3], strict=True)))
     x, memory, real_BS = torch.randn(2, 5, WIDTH), torch.randn(2, 7, WIDTH), real(torch.tensor([7, 4]), 7)
     expected = theirs(x, memory, tgt_mask=~causal(5), memory_key_padding_mask=~real_BS)
-    query, own = ours.project(x)
-    found, _, _ = ours(x, query, own, ours.remember(memory, real_BS), causal=True, weights=False)
+    found, _, _ = ours(x, memory, real_BS, weights=False)
     assert_close(found, expected, **close)
 
 

@@ -31,7 +31,7 @@ class BlockShape(NamedTuple):
 class EncoderBlock(nn.Module):
     """Every word looks at every word, then the feed-forward layer; each within a residual connection.
 
-    It is also the block of a model without encoder: there `look` is causal, or looks back at a past.
+    It is also the block of a model without encoder: there words look back only, at the whole text or at a past.
     """
 
     def __init__(self, shape: BlockShape) -> None:
@@ -41,8 +41,11 @@ class EncoderBlock(nn.Module):
         self.around_attention = shape.residual()
         self.around_feed_forward = shape.residual()
 
-    def forward(self, x_BSW: Tensor, real_BS: Tensor | None, *, weights: bool) -> tuple[Tensor, Tensor | None]:
-        return self.look(x_BSW, *self.project(x_BSW), real_BS, weights=weights)
+    def forward(
+        self, x_BTW: Tensor, real_BT: Tensor | None = None, *, causal: bool = False, weights: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """Whole texts: the states after, and where they looked."""
+        return self.look(x_BTW, *self.project(x_BTW), real_BT, causal=causal, weights=weights)
 
     def project(self, x_BTW: Tensor) -> tuple[Tensor, "Past"]:
         """What words ask, and what they show to other words."""
@@ -85,6 +88,13 @@ class DecoderBlock(nn.Module):
         self.around_feed_forward = shape.residual()
 
     def forward(
+        self, x_BTW: Tensor, memory_BSW: Tensor, real_BS: Tensor | None, *, weights: bool
+    ) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        """Whole targets and sources: the states after, and where they looked."""
+        memory = self.remember(memory_BSW, real_BS)
+        return self.look(x_BTW, *self.project(x_BTW), memory, causal=True, weights=weights)
+
+    def look(
         self, x_BTW: Tensor, query: Tensor, past: "Past", memory: "Memory", *, causal: bool, weights: bool
     ) -> tuple[Tensor, Tensor | None, Tensor | None]:
         """The states after, and where they looked; `query` and the end of `past` are what `project` made of x.

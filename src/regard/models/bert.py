@@ -43,6 +43,9 @@ class Bert(Reader):
     ) -> Output:
         return cast(Output, self.body(ids_BT, lengths_B, segments_BT, attention=attention))
 
+    def blocks(self) -> list[nn.Module]:
+        return [*self.body.layers]
+
     def guess(self, hidden_NW: Tensor) -> Tensor:
         """The scores of every word, scores_NV, for the places whose last layer this is."""
         return cast(Tensor, self.guesser(hidden_NW, self.body.embedding.words.weight))
@@ -68,6 +71,9 @@ class Classifier(Reader):
         self, ids_BT: Tensor, lengths_B: Tensor, segments_BT: Tensor | None = None, *, attention: bool = False
     ) -> Output:
         return cast(Output, self.body(ids_BT, lengths_B, segments_BT, attention=attention))
+
+    def blocks(self) -> list[nn.Module]:
+        return [*self.body.layers]
 
     def label(self, hidden_BTW: Tensor) -> Tensor:
         """The scores of every label, scores_BL."""

@@ -51,6 +51,9 @@ class Conv(Writer):
         named = {f"decoder.{number}.source": weights for number, weights in enumerate(seen)}
         return Output(hidden_BTW, named if attention else {})
 
+    def blocks(self) -> list[nn.Module]:
+        return [*self.encoder.layers, *self.decoder.layers]
+
     def start(self, source: Source, *, attention: bool = False) -> "ConvState":
         memory = self.encoder(self.source_embedding(source.ids_BS), source.lengths_B)
         return ConvState(self.decoder.start(memory), memory, position=0, attention=attention)

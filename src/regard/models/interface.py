@@ -57,6 +57,14 @@ class Model(nn.Module, ABC):
     longest: int | None = None
     """Tokens a text may have, begin or end counted; None = any number. Learned positions set a limit."""
 
+    def blocks(self) -> list[nn.Module]:
+        """The parts that training calls one after another, and whose weights nothing else uses; none if it has no such.
+
+        What each remembers for the way back can be forgotten and computed again, and its weights need be whole on a
+        device only while it runs. Texts of any kind call all of them, equally often.
+        """
+        return []
+
 
 class Writer(Model):
     """A model that writes text."""

@@ -57,11 +57,14 @@ class Lm(LanguageModel):
             joined_BJ = joined_BJ[:, : _end(joined_BJ)]
         x_BJW = self.embedding(joined_BJ)
         for number, layer in enumerate(self.layers):
-            x_BJW, weights = layer.look(x_BJW, *layer.project(x_BJW), causal=True, weights=attention)
+            x_BJW, weights = layer(x_BJW, causal=True, weights=attention)
             if weights is not None:
                 seen[f"decoder.{number}.self"] = weights
         hidden_BJW = F.pad(self.norm(x_BJW), (0, 0, 0, size - x_BJW.shape[1]))
         return Output(targets_of(hidden_BJW, place_BT), seen)
+
+    def blocks(self) -> list[nn.Module]:
+        return [*self.layers]
 
     def start(self, source: Source, *, attention: bool = False) -> "LmState":
         columns, lengths_B = source.ids_BS.shape[1], source.lengths_B

@@ -55,12 +55,13 @@ class MemoryCompressed(LanguageModel):
         joined_BJ, place_BT = join(source.ids_BS, source.lengths_B, target_BT)
         x_BJW, seen = self.embedding(joined_BJ), {}
         for number, layer in enumerate(self.layers):
-            query, own = layer.project(x_BJW)
-            context, weights = layer.attention.look(query, own, weights=attention)
-            x_BJW = layer(x_BJW, context)
+            x_BJW, weights = layer(x_BJW, weights=attention)
             if weights is not None:
                 seen[f"decoder.{number}.{layer.attention.sees}"] = weights
         return Output(self.norm(targets_of(x_BJW, place_BT)), seen)
+
+    def blocks(self) -> list[nn.Module]:
+        return [*self.layers]
 
     def start(self, source: Source, *, attention: bool = False) -> "MemoryState":
         # One column of padding, after all that is read: so there is something to compute with also where there is none.
@@ -69,7 +70,7 @@ class MemoryCompressed(LanguageModel):
             query, own = layer.project(x_BSW)
             pasts.append(layer.attention.keep(own, source.lengths_B))
             context, _ = layer.attention.look(query, own, weights=False)
-            x_BSW = layer(x_BSW, context)
+            x_BSW = layer.go_on(x_BSW, context)
         return MemoryState(pasts, source.lengths_B, longest=int(source.lengths_B.max()))
 
     def advance(self, last_B: Tensor, state: State) -> tuple[Tensor, "MemoryState"]:
@@ -79,7 +80,7 @@ class MemoryCompressed(LanguageModel):
             query, own = layer.project(x_B1W)
             context, past = layer.attention.go_on(query, own, past, state.count_B, state.longest)
             pasts.append(past)
-            x_B1W = layer(x_B1W, context)
+            x_B1W = layer.go_on(x_B1W, context)
         after = replace(state, pasts=pasts, count_B=state.count_B + 1, longest=state.longest + 1)
         return self.norm(x_B1W)[:, 0], after
 
@@ -118,12 +119,17 @@ class Block(nn.Module):
         self.around_attention = shape.residual()
         self.around_feed_forward = shape.residual()
 
+    def forward(self, x_BTW: Tensor, *, weights: bool) -> tuple[Tensor, Tensor | None]:
+        """Whole texts: the states after, and where they looked."""
+        context_BTW, seen = self.attention.look(*self.project(x_BTW), weights=weights)
+        return self.go_on(x_BTW, context_BTW), seen
+
     def project(self, x_BTW: Tensor) -> tuple[Tensor, Past]:
         """What words ask, and what they show to words after them."""
         query, key, value = self.attention.project_all(self.around_attention.enter(x_BTW))
         return query, Past(key, value)
 
-    def forward(self, x_BTW: Tensor, context_BTW: Tensor) -> Tensor:
+    def go_on(self, x_BTW: Tensor, context_BTW: Tensor) -> Tensor:
         """The rest of the block, once attention has given its context."""
         x_BTW = self.around_attention.leave(x_BTW, context_BTW)
         inner = self.feed_forward(self.around_feed_forward.enter(x_BTW))

@@ -44,6 +44,9 @@ class Transformer(Writer):
         hidden_BTW = self.decoder(self.target_embedding(target_BT, first), memory_BSW, real_BS, seen)
         return Output(hidden_BTW, seen or {})
 
+    def blocks(self) -> list[nn.Module]:
+        return [*self.encoder.layers, *self.decoder.layers]
+
     def start(self, source: Source, *, attention: bool = False) -> "TransformerState":
         real_BS = masks.real(source.lengths_B, source.ids_BS.shape[1])
         memory_BSW = self.encoder(self.source_embedding(source.ids_BS), real_BS, None)
@@ -58,7 +61,7 @@ class Transformer(Writer):
         for layer, past, memory in zip(self.decoder.layers, state.pasts, state.memories, strict=True):
             query, own = layer.project(x_BTW)
             pasts.append(past.followed_by(own))
-            x_BTW, _, looked = layer(x_BTW, query, pasts[-1], memory, causal=False, weights=state.attention)
+            x_BTW, _, looked = layer.look(x_BTW, query, pasts[-1], memory, causal=False, weights=state.attention)
         hidden_BTW = self.decoder.norm(x_BTW)
         attention_BS = looked.mean(1).flatten(0, 1) if looked is not None else None
         after = replace(state, pasts=pasts, position=state.position + 1, attention_BS=attention_BS)
@@ -107,9 +110,7 @@ class Decoder(nn.Module):
         self, x_BTW: Tensor, memory_BSW: Tensor, real_BS: Tensor | None, seen: dict[str, Tensor] | None
     ) -> Tensor:
         for number, layer in enumerate(self.layers):
-            query, own = layer.project(x_BTW)
-            memory = layer.remember(memory_BSW, real_BS)
-            x_BTW, to_self, to_source = layer(x_BTW, query, own, memory, causal=True, weights=seen is not None)
+            x_BTW, to_self, to_source = layer(x_BTW, memory_BSW, real_BS, weights=seen is not None)
             if seen is not None:
                 seen[f"decoder.{number}.self"] = to_self
                 seen[f"decoder.{number}.source"] = to_source

@@ -60,6 +60,10 @@ class Universal(Writer):
         cost = self.price * (read.ponder() + written.ponder()) if pays else None
         return Output(written.result_BTW, seen or {}, cost)
 
+    def blocks(self) -> list[nn.Module]:
+        # Not what they repeat: how often depends on the words, which differ from device to device.
+        return [self.encoder, self.decoder]
+
     def start(self, source: Source, *, attention: bool = False) -> "UniversalState":
         real_BS = masks.real(source.lengths_B, source.ids_BS.shape[1])
         memory_BSW = self.encoder(self.source_embedding(source.ids_BS), real_BS, None).result_BTW
@@ -93,8 +97,8 @@ class Universal(Writer):
             # The same for both sides: else no word could be told by its position which source word is its own.
             first = torch.randint(self.offset + 1, (len(target_BT),), device=target_BT.device)
         read = self.encoder(self.source_embedding(source.ids_BS), real_BS, seen, first)
-        memory = self.decoder.block.remember(read.result_BTW, real_BS)
-        return read, self.decoder(self.target_embedding(target_BT), target_BT != PADDING, memory, seen, first)
+        x_BTW, real_BT = self.target_embedding(target_BT), target_BT != PADDING
+        return read, self.decoder(x_BTW, real_BT, read.result_BTW, real_BS, seen, first)
 
 
 class Repeated(nn.Module):
@@ -163,17 +167,18 @@ class Decoder(Repeated):
         self,
         x_BTW: Tensor,
         real_BT: Tensor,
-        memory: Memory,
+        memory_BSW: Tensor,
+        real_BS: Tensor | None,
         seen: dict[str, Tensor] | None,
         first: int | Tensor = 0,
     ) -> "Thought":
-        thought = begin(x_BTW, real_BT)
+        thought, memory = begin(x_BTW, real_BT), self.block.remember(memory_BSW, real_BS)
         for repetition in range(self.depth):
             if not thought.running_BT.any():
                 break
             placed_BTW = self.place(thought.state_BTW, repetition, first)
             query, past = self.block.project(placed_BTW)
-            x_BTW, to_self, to_source = self.block(
+            x_BTW, to_self, to_source = self.block.look(
                 placed_BTW, query, past, memory, causal=True, weights=seen is not None
             )
             thought = self.settle(thought, x_BTW, repetition)
@@ -191,7 +196,7 @@ class Decoder(Repeated):
             pasts.append(past.followed_by(own))
             if not thought.running_BT.any():
                 continue  # All have halted, but a later word may think longer and look at them.
-            x_BTW, _, to_source = self.block(
+            x_BTW, _, to_source = self.block.look(
                 placed_BTW, query, pasts[-1], state.memory, causal=False, weights=state.attention
             )
             if to_source is not None:

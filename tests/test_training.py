@@ -82,8 +82,8 @@ def test_validation_sees_the_moving_average_and_leaves_the_weights() -> None:
     one = learner(ema=0.5)
     one.update([batch()], 1, 0.1)
     own = weights(one)
-    with one.averaged() as model:
-        assert not torch.equal(next(iter(model.parameters())), own[0])
+    model = one.model_with(one.best_weights())
+    assert not torch.equal(next(iter(model.parameters())), own[0])
     for a, b in zip(own, weights(one), strict=True):
         assert_close(a, b)
 

@@ -24,6 +24,7 @@ from regard.run import Outcome
 from regard.see.trace import Facts
 from regard.text.corpus import open_corpus
 from regard.text.pair import Pair
+from regard.training.distributed import joined
 from regard.training.loop import Display
 from regard.weights import Loaded, load_model, load_weights, weights_of
 
@@ -81,12 +82,14 @@ def train(
     start: str | Path | None = None,
     settings: Mapping[str, Any] | None = None,
     override: bool = False,
+    shard: bool = False,
     display: Display | None = None,
 ) -> Outcome:
     """Learn from text into a model folder, or go on where an earlier call stopped.
 
     `data` and `valid` name files as `regard train` does. `settings` are those of `--set`, such as
     {"train.steps": 1000, "model.dropout": 0.1}; they win over the recipe. `start` is a model folder to begin from.
+    In a script that `torchrun` starts, all processes train together, and `shard` spreads the weights over them.
     """
     chosen = {"model": {key: value for key, value in (("name", model), ("size", size)) if value is not None}}
     tables = [read_recipe(Path(recipe))] if recipe else []
@@ -94,9 +97,11 @@ def train(
     table = merge(*tables, chosen, given)
     config = read_from(folder.load_config(Path(start))[0], table) if start else read(table)
     first = Path(start) if start else None
-    return run.train(
-        _names(data), Path(to), config, valid=_names(valid), start=first, override=override, display=display
-    )
+    texts = _names(data), _names(valid)
+    with joined(shard=shard) as world:
+        return run.train(
+            texts[0], Path(to), config, valid=texts[1], start=first, override=override, display=display, world=world
+        )
 
 
 def load(path: str | Path, *, device: str = "auto", threads: int = 0) -> Any:

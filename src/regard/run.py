@@ -1,6 +1,7 @@
 """One training run: a person's text in, a model folder out. Run again, it goes on where it stopped."""
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,14 @@ from torch import Tensor
 from regard import card, checkpoint, folder, storage
 from regard.config import Config, differences
 from regard.device import keep_memory, pick_device, pick_precision, set_threads
-from regard.errors import ConfigError, FolderError
+from regard.errors import ConfigError, DataError, FolderError
 from regard.jobs import AnyJob, open_job
 from regard.models.interface import Model
 from regard.see import probe
 from regard.text.tokenizer import load_tokenizer
+from regard.training.distributed import World
 from regard.training.learner import Learner
-from regard.training.log import Log
+from regard.training.log import Log, NoLog
 from regard.training.loop import SCORES, Display, Loop, TrainState, Validation
 from regard.weights import load_weights, save_weights, start_from
 
@@ -26,6 +28,8 @@ FREE = {
     "train.steps", "train.max_minutes", "train.patience", "train.keep", "train.samples", "train.checkpoint_minutes",
     "train.device", "train.threads", "train.probe",
 }  # fmt: skip
+TOKENS = "tokens"
+"""The tokenised text, in the folder's cache."""
 
 
 @dataclass(frozen=True)
@@ -52,35 +56,57 @@ def train(
     override: bool = False,
     display: Display | None = None,
     stop: Callable[[], bool] = lambda: False,
+    world: World | None = None,
 ) -> Outcome:
     """Train on `data` into the folder `to`, or go on with what is there.
 
     `data` and `valid` are two parallel files, or one TSV, CSV or JSONL file, or a built-in corpus such as
     "builtin:en-fr"; for a language model also files of running text. `override` accepts settings that differ from
     those the run began with. `stop` is asked after every step. `start` is a model folder whose weights and tokenizer to
-    begin with; the settings then come from `regard.config.read_from`.
+    begin with; the settings then come from `regard.config.read_from`. `world` is the processes that train together:
+    the leader makes the text ready and writes the folder, which all of them must be able to read.
     """
-    display = display or Display()
-    _claim(to)
-    with storage.locked(to / folder.LOCK):
+    world = world or World()
+    display = display if display and world.leads else Display()
+    if world.size > 1 and "-" in data:
+        raise DataError("Several processes cannot read standard input. Save it to a file first.")
+    if world.leads:
+        _claim(to)
+    with storage.locked(to / folder.LOCK) if world.leads else nullcontext():
         keep_memory()
-        with storage.explained(to):
-            (to / folder.CACHE).mkdir(exist_ok=True)
         learn = (lambda _: load_tokenizer(start, config.text)) if start else None
         job = open_job(data, valid, config, spool=to / folder.CACHE, learn=learn)
-        text = job.fingerprints()
-        valid_name = job.valid.name if job.valid else "held out"
-        # What an earlier call wrote stays until it is replaced: the folder may be in use.
-        earlier = _agree(to, config, job, text, override, display)
-        about = earlier | {"job": job.name, "data": job.train.name, "valid": valid_name, "text": text}
-        folder.save_config(to, config, about)
-        try:
-            _prepare(job, config, to, display, stop)
-        except StoppedError:
+        about = world.told(lambda: _make_ready(to, config, job, start, override, display, stop))
+        if about is None:
             return Outcome(to, 0, None, None)
-        about |= job.about() | ({"from": str(start)} if start else {})
-        folder.save_config(to, config, about)
-        return _train(to, config, job, about, start, display, stop)
+        if not world.leads:
+            job.prepare(to / folder.CACHE / TOKENS, config.train.seed, _no_progress)
+        return _train(to, config, job, about, start, display, stop, world)
+
+
+def _make_ready(
+    to: Path,
+    config: Config,
+    job: AnyJob,
+    start: Path | None,
+    override: bool,
+    display: Display,
+    stop: Callable[[], bool],
+) -> dict[str, Any] | None:
+    """Text and folder, for all who will train: what the folder says about itself, or None if someone asked to stop."""
+    text = job.fingerprints()
+    valid_name = job.valid.name if job.valid else "held out"
+    # What an earlier call wrote stays until it is replaced: the folder may be in use.
+    earlier = _agree(to, config, job, text, override, display)
+    about = earlier | {"job": job.name, "data": job.train.name, "valid": valid_name, "text": text}
+    folder.save_config(to, config, about)
+    try:
+        _prepare(job, config, to, display, stop)
+    except StoppedError:
+        return None
+    about |= job.about() | ({"from": str(start)} if start else {})
+    folder.save_config(to, config, about)
+    return about
 
 
 def _train(
@@ -91,35 +117,36 @@ def _train(
     start: Path | None,
     display: Display,
     stop: Callable[[], bool],
+    world: World,
 ) -> Outcome:
-    device = pick_device(config.train.device)
+    device = world.device(pick_device(config.train.device))
     precision = pick_precision(config.train.precision, device)
     threads = set_threads(config.train.threads)
     torch.manual_seed(config.train.seed)
     model = job.build()
     if start and not checkpoint.steps(to / folder.CHECKPOINTS):
         start_from(model, start)  # before there is a learner, whose moving average begins with these weights
-    learner = Learner(model, config.train, device, precision, job.objective)
+    learner = Learner(model, config.train, device, precision, job.objective, world)
     state = _resume(to, learner, "finished" in about, display)
     if "finished" in about and (reason := state.ended(config.train)):
         display.note(f"training was already finished: {reason}. Raise train.steps or train.max_minutes to go on.")
         return Outcome(to, state.step, reason, None)
-    loader = job.batches()
+    loader = job.batches(world.share)
     parameters = sum(p.numel() for p in model.parameters())
     display.note(
         f"{job.size()}, {job.tokenizer.size:,} words, {parameters:,} parameters; "
-        f"{device.type}, {str(precision).removeprefix('torch.')}, {threads} threads; "
+        f"{device.type}, {str(precision).removeprefix('torch.')}, {world.processes}{threads} threads; "
         f"{loader.count(0):,} batches an epoch, {loader.padding_share(0):.1%} padding"
     )
     validator, watch = job.validator(learner), probe.recorder(job.watch(learner))
-    with Log(to / folder.LOG, state.log_bytes) as log, Log(to / probe.FILE, state.seen_bytes) as seen:
+    with _log(to / folder.LOG, state.log_bytes, world) as log, _log(to / probe.FILE, state.seen_bytes, world) as seen:
         loop = Loop(
             learner, loader, config.train, config.model.width, to / folder.CHECKPOINTS, log, seen, display, validator, watch,
-            keep_best=lambda learner: save_weights(to, learner.best_weights()), stop=stop, state=state,
+            keep_best=lambda weights: save_weights(to, weights), stop=stop, state=state,
         )  # fmt: skip
         reason = loop.run()
-        if reason is None:
-            return Outcome(to, state.step, None, None)
+        if reason is None or not world.leads:
+            return Outcome(to, state.step, reason, None)
         validation = _choose_weights(to, loop, validator)
     about = {**about, "finished": reason, "step": state.step, "parameters": parameters}
     folder.save_config(to, config, about)
@@ -138,6 +165,8 @@ def _claim(to: Path) -> None:
         raise FolderError(
             f"--to {to} holds other files ({strangers[0]}), which stay untouched. Name a new or empty folder."
         )
+    with storage.explained(to):
+        (to / folder.CACHE).mkdir(exist_ok=True)
 
 
 def _agree(
@@ -169,6 +198,14 @@ def _agree(
     return about
 
 
+def _log(path: Path, size: int, world: World) -> Log | NoLog:
+    return Log(path, size) if world.leads else NoLog()
+
+
+def _no_progress(what: str, done: int) -> None:
+    """Nobody waits for the processes that do not lead."""
+
+
 class StoppedError(Exception):
     """Someone asked to stop while the text was being prepared."""
 
@@ -181,7 +218,7 @@ def _prepare(job: AnyJob, config: Config, to: Path, display: Display, stop: Call
             display.note(f"{what}{f': {done:,}' if done else ''}")
 
     with storage.explained(to / folder.CACHE):
-        notes = job.prepare(to / folder.CACHE / "tokens", config.train.seed, progress)
+        notes = job.prepare(to / folder.CACHE / TOKENS, config.train.seed, progress)
     storage.write_file(to / job.tokenizer.file_name, job.tokenizer.as_bytes())
     for note in notes:
         display.note(note)
@@ -190,7 +227,7 @@ def _prepare(job: AnyJob, config: Config, to: Path, display: Display, stop: Call
 def _resume(to: Path, learner: Learner, finished: bool, display: Display) -> TrainState:
     """Load the newest whole checkpoint, if there is any."""
     checkpoints = to / folder.CHECKPOINTS
-    step = checkpoint.newest(checkpoints, display.note)
+    step = learner.world.told(lambda: checkpoint.newest(checkpoints, display.note))
     if step is None:
         if finished:
             raise FolderError(
@@ -207,9 +244,10 @@ def _resume(to: Path, learner: Learner, finished: bool, display: Display) -> Tra
 
 def _choose_weights(to: Path, loop: Loop, validator: Callable[[Model], Validation]) -> Validation:
     """Keep the average of the last checkpoints if it validates better than the best single one."""
-    config, log, model = loop.config, loop.log, loop.learner.model
+    config, log = loop.config, loop.log
     metric = config.metric
     best = checkpoint.load_tensors(to / folder.MODEL)
+    model = loop.learner.model_with(best)
     load_weights(model, best, to / folder.MODEL)
     single = validator(model)
     regular = [step for step in checkpoint.steps(loop.checkpoints) if step % config.checkpoint_steps == 0]

@@ -1,5 +1,6 @@
 """A model folder's weights: a model out of a folder, and into it."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ from regard.models.interface import Model
 from regard.text.tokenizer import Tokenizer, load_tokenizer
 
 
-def save_weights(folder: Path, weights: dict[str, Tensor]) -> None:
+def save_weights(folder: Path, weights: Mapping[str, Tensor]) -> None:
     """Write the weights that translation uses, replacing earlier ones only once the new ones are safe."""
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
     storage.write_file(folder / MODEL, safetensors.torch.save(plain))

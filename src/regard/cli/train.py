@@ -1,14 +1,21 @@
 """`regard train`."""
 
 import argparse
+import os
 import shlex
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from regard.cli.settings import ShowSettings, Subparsers, add_command, add_training_options, training_settings
+from regard.config import Config
+from regard.errors import ConfigError
+
+if TYPE_CHECKING:
+    from regard.training.distributed import World
 
 EXAMPLES = """  regard train train.en train.fr --valid valid.en valid.fr --to runs/mine
   regard train pairs.tsv --to runs/mine --size small --max-minutes 60
@@ -16,6 +23,7 @@ EXAMPLES = """  regard train train.en train.fr --valid valid.en valid.fr --to ru
   regard train builtin:en-fr --to runs/builtin --set text.tokenizer=words --steps 2000
   zcat pairs.tsv.gz | regard train - --to runs/mine
   regard train book.txt --model lm --to runs/book --set text.tokenizer=characters
+  regard train train.en train.fr --to runs/large --size big --processes 8
   regard train reviews.tsv --columns text,label --model classifier --from runs/bert --to runs/reviews
 
 DATA is two parallel files, one TSV, CSV (with a header) or JSONL file, each also as .gz,
@@ -43,6 +51,18 @@ def add_parser(commands: Subparsers) -> None:
         help="begin with the weights and tokenizer of this model folder",
     )
     parser.add_argument("--override", action="store_true", help="accept settings that differ from the run's first ones")
+    group = parser.add_argument_group(
+        "several processes", "see docs/scale.md; torchrun -m regard train ... does the same"
+    )
+    group.add_argument(
+        "--processes", type=int, default=1, metavar="N", help="train with N processes of this machine, e.g. one a GPU"
+    )
+    group.add_argument(
+        "--max-restarts", type=int, default=0, metavar="N", help="start them again if one is killed, N times"
+    )
+    group.add_argument(
+        "--shard", action="store_true", help="spread weights and optimiser over them (FSDP2), to save memory"
+    )
     parser.add_argument("--settings", action=ShowSettings, nargs=0, help="list every setting, and leave")
     add_training_options(parser)
     parser.set_defaults(run=run)
@@ -51,10 +71,29 @@ def add_parser(commands: Subparsers) -> None:
 def run(options: argparse.Namespace) -> int:
     """Train, or go on training."""
     config = training_settings(options, options.start)  # first, so that a wrong setting is told at once
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # DDP warns of a choice that is meant
+    from regard.training.distributed import is_one_of_several, joined
+
+    if options.processes < 1:
+        raise ConfigError(f"--processes {options.processes} leaves nobody to train. Use 1 or more.")
+    several = is_one_of_several()
+    if options.processes > 1 and not several:
+        from regard.training.launch import launch
+
+        return launch(options.processes, sys.argv[1:], restarts=options.max_restarts)
+    if options.shard and not several:
+        raise ConfigError(
+            "--shard spreads the weights over several processes. Add --processes N, or start with torchrun."
+        )
+    with stop_signals(once_more=not several) as stopped, joined(shard=options.shard) as world:
+        return _train(world, options, config, stopped)
+
+
+def _train(world: "World", options: argparse.Namespace, config: Config, stopped: list[int]) -> int:
     from regard.cli.display import open_display
     from regard.run import train
 
-    with stop_signals() as stopped, open_display(config.train) as display:
+    with open_display(config.train) if world.leads else nullcontext() as display:
         outcome = train(
             options.data,
             options.to,
@@ -64,10 +103,14 @@ def run(options: argparse.Namespace) -> int:
             override=options.override,
             display=display,
             stop=lambda: bool(stopped),
+            world=world,
         )
+    if not world.leads:
+        return 0
     if outcome.reason is None:
         print(f"Saved at step {outcome.step:,}. To go on:\n  {shlex.join(['regard', *sys.argv[1:]])}", file=sys.stderr)
-        return 128 + stopped[0]
+        # A process among others may have been stopped by them; were this a failure, torchrun would start all again.
+        return 128 + stopped[0] if world.size == 1 else 0
     if outcome.validation is not None:
         print(f"Done at step {outcome.step:,}: {outcome.reason}. Try it:", file=sys.stderr)
         print(f"  {outcome.example.replace('DIR', str(options.to))}", file=sys.stderr)
@@ -75,16 +118,20 @@ def run(options: argparse.Namespace) -> int:
 
 
 @contextmanager
-def stop_signals() -> Iterator[list[int]]:
-    """The list of stop signals received, empty at first. The first one is only noted; a second ends the program."""
+def stop_signals(*, once_more: bool = True) -> Iterator[list[int]]:
+    """The list of stop signals received, empty at first. The first is only noted; a second ends the program, if it may.
+
+    Among several processes it may not: torchrun passes on to them the signal that the terminal has sent them already.
+    """
     received: list[int] = []
 
     def note(number: int, _frame: object) -> None:
-        if received:
+        if received and once_more:
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)
         received.append(number)
-        print("\nFinishing this step and saving; once more to leave at once.", file=sys.stderr)
+        if once_more:
+            print("\nFinishing this step and saving; once more to leave at once.", file=sys.stderr)
 
     old = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

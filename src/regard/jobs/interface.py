@@ -17,6 +17,7 @@ from regard.models.interface import Model
 from regard.see.probe import Look
 from regard.text.batch import Batch, Batches
 from regard.text.prepare import Learn, Progress
+from regard.text.share import WHOLE, Share
 from regard.text.tokenizer import Tokenizer, learn_tokenizer
 from regard.training.learner import Learner
 from regard.training.loop import Validation
@@ -104,8 +105,8 @@ class Job(ABC, Generic[TextT, ReadyT]):
         """A new model with random weights."""
 
     @abstractmethod
-    def batches(self) -> Batches[Batch]:
-        """What to learn from."""
+    def batches(self, share: Share = WHOLE) -> Batches[Batch]:
+        """What to learn from; where several processes learn together, one's share of it."""
 
     @property
     @abstractmethod

@@ -17,6 +17,7 @@ from regard.see import probe
 from regard.text.corpus import Corpus
 from regard.text.labelled import Labelled, LabelledLoader, PreparedLabels, prepare_labels
 from regard.text.prepare import Progress
+from regard.text.share import WHOLE, Share
 from regard.training.learner import Learner
 from regard.training.loop import Sample, Validation
 from regard.training.loss import Carried, Loss, Objective
@@ -51,9 +52,9 @@ class Labelling(Job[Corpus, PreparedLabels]):
         model = build(self.config.model, self.tokenizer.size, len(self.prepared.labels))
         return room_for(model, self.config.text.longest, self.config.text.longest)
 
-    def batches(self) -> LabelledLoader:
+    def batches(self, share: Share = WHOLE) -> LabelledLoader:
         train = self.config.train
-        return LabelledLoader(self.prepared.train, self.config.text.longest, train.batch_tokens, train.seed)
+        return LabelledLoader(self.prepared.train, self.config.text.longest, train.batch_tokens, train.seed, share)
 
     @property
     def objective(self) -> Objective:

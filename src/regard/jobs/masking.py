@@ -18,6 +18,7 @@ from regard.see import probe
 from regard.text.documents import Documents
 from regard.text.masking import Masked, MaskedLoader
 from regard.text.prepare import Learn, PreparedText, Progress, prepare_text
+from regard.text.share import WHOLE, Share
 from regard.text.stream import Stream
 from regard.text.tokenizer import learn_tokenizer
 from regard.training.learner import Learner
@@ -26,13 +27,17 @@ from regard.training.loss import Carried, Loss, Objective
 
 
 def masked_loss(model: Bert, batch: Masked, smoothing: float, carried: Carried = ()) -> Loss:
-    """Of every hidden word; and, so that both means weigh the same, of every row's answer to whether it goes on."""
+    """Of every hidden word; and of every row's answer to whether it goes on, as often as it has hidden words.
+
+    So both weigh the same, and the loss of a batch is the sum of the losses of its rows.
+    """
     hidden_BTW = model(batch.ids_BT, batch.lengths_B, batch.segments_BT).hidden_BTW
     scores_NV = model.guess(hidden_BTW.flatten(0, 1)[batch.guessed_N]).float()
     total = cross_entropy(scores_NV, batch.words_N, reduction="sum", label_smoothing=smoothing)
     if model.follower is not None:
+        words_B = torch.bincount(batch.guessed_N // batch.ids_BT.shape[1], minlength=len(batch.ids_BT))
         scores_B2 = model.follows(hidden_BTW).float()
-        total = total + cross_entropy(scores_B2, batch.follows_B) * batch.tokens
+        total = total + cross_entropy(scores_B2, batch.follows_B, reduction="none") @ words_B.float()
     return Loss(total)
 
 
@@ -58,10 +63,10 @@ class Masking(Job[Documents, PreparedText]):
         model = build(self.config.model, self.tokenizer.size)
         return room_for(model, self.config.text.longest, self.config.text.longest)
 
-    def batches(self) -> MaskedLoader:
-        return self._loader(self.prepared.train, self.config.train.seed)
+    def batches(self, share: Share = WHOLE) -> MaskedLoader:
+        return self._loader(self.prepared.train, self.config.train.seed, share)
 
-    def _loader(self, stream: Stream, seed: int) -> MaskedLoader:
+    def _loader(self, stream: Stream, seed: int, share: Share = WHOLE) -> MaskedLoader:
         return MaskedLoader(
             stream.ids,
             self.tokenizer,
@@ -71,6 +76,7 @@ class Masking(Job[Documents, PreparedText]):
             share=self._model.hidden_words,
             whole_words=self._model.whole_words,
             next_sentence=self._model.next_sentence,
+            our_share=share,
         )
 
     @property

@@ -16,6 +16,7 @@ from regard.see.trace import Trace
 from regard.text.corpus import Corpus
 from regard.text.loader import Loader
 from regard.text.prepare import Prepared, Progress, prepare
+from regard.text.share import WHOLE, Share
 from regard.training.learner import Learner
 from regard.training.loop import Sample, Validation
 from regard.training.loss import Objective, pairs_loss
@@ -39,8 +40,8 @@ class Pairs(Job[Corpus, Prepared]):
         # A model without an encoder has both sides, each with its end, in one row.
         return room_for(model, 2 * longest + 2 if isinstance(model, LanguageModel) else longest + 1, longest)
 
-    def batches(self) -> Loader:
-        loader = Loader(self.prepared.train, self.config.train.batch_tokens, self.config.train.seed)
+    def batches(self, share: Share = WHOLE) -> Loader:
+        loader = Loader(self.prepared.train, self.config.train.batch_tokens, self.config.train.seed, share)
         if self.config.text.sampling:
             loader.sample_subwords(self.tokenizer, self.config.text.sampling)
         return loader

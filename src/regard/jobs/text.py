@@ -14,6 +14,7 @@ from regard.see.trace import Trace
 from regard.text.documents import Documents
 from regard.text.passages import PassageLoader
 from regard.text.prepare import PreparedText, Progress, prepare_text
+from regard.text.share import WHOLE, Share
 from regard.text.stream import Stream
 from regard.training.learner import Learner
 from regard.training.loop import Sample, Validation
@@ -42,13 +43,13 @@ class Text(Job[Documents, PreparedText]):
         self._carries = model.carries
         return room_for(model, self.config.text.longest, self.config.text.longest)
 
-    def batches(self) -> PassageLoader:
-        return self._loader(self.prepared.train, shuffle=True)
+    def batches(self, share: Share = WHOLE) -> PassageLoader:
+        return self._loader(self.prepared.train, shuffle=True, share=share)
 
-    def _loader(self, stream: Stream, *, shuffle: bool) -> PassageLoader:
+    def _loader(self, stream: Stream, *, shuffle: bool, share: Share = WHOLE) -> PassageLoader:
         text, train = self.config.text, self.config.train
         return PassageLoader(
-            stream, text.longest, train.batch_tokens, train.seed, carried=self._carries, shuffle=shuffle
+            stream, text.longest, train.batch_tokens, train.seed, carried=self._carries, shuffle=shuffle, share=share
         )
 
     @property

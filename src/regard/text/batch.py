@@ -38,12 +38,16 @@ class Batch(Protocol):
         """The same batch on another device."""
         ...
 
+    def emptied(self) -> Self:
+        """The same texts with nothing to learn from them: for a process to which a batch leaves no text."""
+        ...
+
 
 BatchT_co = TypeVar("BatchT_co", bound=Batch, covariant=True)
 
 
 class Batches(Protocol[BatchT_co]):
-    """Batches of a corpus, epoch by epoch, in an order that depends only on (seed, epoch)."""
+    """Batches of a corpus, epoch by epoch, in an order that depends only on (seed, epoch); of each batch our share."""
 
     def batches(self, epoch: int, first: int = 0) -> Iterator[BatchT_co]:
         """An epoch's batches from number `first` on."""
@@ -117,6 +121,12 @@ class Pairs(Movable):
     def padding(self) -> int:
         """Places that hold no word."""
         return self.places - int(self.source_lengths_B.sum()) - int(self.target_lengths_B.sum())
+
+    def emptied(self) -> Self:
+        """The same sources, and targets that only begin."""
+        target_BT = torch.full_like(self.target_BT[:, :2], PAD)
+        target_BT[:, 0] = BEGIN
+        return replace(self, target_BT=target_BT, target_lengths_B=torch.zeros_like(self.target_lengths_B), numbers=[])
 
 
 def pad(rows: Sequence[Sequence[int] | np.ndarray], *, begin: bool = False) -> tuple[Tensor, Tensor]:

@@ -3,9 +3,9 @@
 import json
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from regard.text.loader import Plan, ShardLoader, plan
 from regard.text.pair import Pair
 from regard.text.prepare import Learn, Progress, Reservoir, encoded, hold_out, key_of, learn_into, once
 from regard.text.shards import Shards, ShardWriter, Tokenised
+from regard.text.share import WHOLE, Share
 from regard.text.tokenizer import BEGIN, END, PAD, Tokenizer, load_tokenizer
 
 HEADINGS = {"label", "labels", "class", "category", "target"}
@@ -94,6 +95,10 @@ def _write(
     return notes
 
 
+UNLABELLED = -100
+"""In the place of a label that does not count; torch's cross-entropy passes over it."""
+
+
 @dataclass(frozen=True)
 class Labelled(Rows):
     """A batch: texts, each opened by BEGIN and closed by END, and the numbers of their labels."""
@@ -103,21 +108,25 @@ class Labelled(Rows):
     @property
     def tokens(self) -> int:
         """Labels to predict."""
-        return len(self.labels_B)
+        return len(self.numbers)
+
+    def emptied(self) -> Self:
+        """The same texts, whose labels do not count."""
+        return replace(self, labels_B=torch.full_like(self.labels_B, UNLABELLED), numbers=[])
 
 
 class LabelledLoader(ShardLoader[Labelled]):
     """Batches of labelled texts. A text longer than `longest` tokens is cut off there."""
 
-    def __init__(self, shards: Shards, longest: int, batch_tokens: int, seed: int) -> None:
-        super().__init__(shards, batch_tokens, seed)
+    def __init__(self, shards: Shards, longest: int, batch_tokens: int, seed: int, share: Share = WHOLE) -> None:
+        super().__init__(shards, batch_tokens, seed, share)
         self._lengths = np.minimum(shards.source_lengths, longest - 2) + 2
 
     @property
     def lengths(self) -> list[npt.NDArray[Any]]:
         return [self._lengths]
 
-    def read(self, numbers: npt.NDArray[np.int64], seed: int) -> Labelled:
+    def read(self, numbers: npt.NDArray[np.int64], epoch: int) -> Labelled:
         lengths = self._lengths[numbers].astype(np.int64)
         ids = np.full((len(numbers), int(lengths.max())), PAD, dtype=np.int64)
         labels = np.empty(len(numbers), dtype=np.int64)

@@ -1,5 +1,6 @@
 """Batches of like lengths, in an order that depends only on (seed, epoch); any position can be taken up again."""
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,11 +9,12 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from regard.text.batch import Pairs, make_pairs
+from regard.text.batch import Batch, Pairs, make_pairs
 from regard.text.shards import Shards
+from regard.text.share import WHOLE, Share
 from regard.text.tokenizer import Tokenizer
 
-BatchT = TypeVar("BatchT")
+BatchT = TypeVar("BatchT", bound=Batch)
 
 
 @dataclass(frozen=True)
@@ -57,12 +59,13 @@ def plan(
 
 
 class ShardLoader(ABC, Generic[BatchT]):
-    """Batches of tokenised texts of like lengths, epoch by epoch."""
+    """Batches of tokenised texts of like lengths, epoch by epoch; of each batch our share."""
 
-    def __init__(self, shards: Shards, batch_tokens: int, seed: int) -> None:
+    def __init__(self, shards: Shards, batch_tokens: int, seed: int, share: Share = WHOLE) -> None:
         self.shards = shards
         self.batch_tokens = batch_tokens
         self.seed = seed
+        self.share = share
         self._last_plan: tuple[int, Plan] | None = None
 
     @property
@@ -71,8 +74,8 @@ class ShardLoader(ABC, Generic[BatchT]):
         """Tokens of each text in each tensor of a batch, begin and end counted."""
 
     @abstractmethod
-    def read(self, numbers: npt.NDArray[np.int64], seed: int) -> BatchT:
-        """The batch of these texts; whatever is random in it follows from the seed."""
+    def read(self, numbers: npt.NDArray[np.int64], epoch: int) -> BatchT:
+        """The batch of these texts; whatever is random in a text follows from (seed, epoch) and its number."""
 
     def plan(self, epoch: int) -> Plan:
         """The batches of an epoch; the last plan is kept, as that of a large corpus takes seconds to make."""
@@ -84,8 +87,9 @@ class ShardLoader(ABC, Generic[BatchT]):
         """An epoch's batches from number `first` on."""
         planned = self.plan(epoch)
         for batch in range(first, len(planned)):
-            seed = np.random.SeedSequence([self.seed, epoch, batch]).generate_state(1)[0]
-            yield self.read(planned.numbers(batch), int(seed))
+            numbers = planned.numbers(batch)
+            ours = numbers[self.share.dealt(len(numbers), turn=batch)]
+            yield self.read(ours, epoch) if len(ours) else self.read(numbers[:1], epoch).emptied()
 
     def count(self, epoch: int) -> int:
         """How many batches an epoch has."""
@@ -118,8 +122,8 @@ class ShardLoader(ABC, Generic[BatchT]):
 class Loader(ShardLoader[Pairs]):
     """Batches of pairs."""
 
-    def __init__(self, shards: Shards, batch_tokens: int, seed: int) -> None:
-        super().__init__(shards, batch_tokens, seed)
+    def __init__(self, shards: Shards, batch_tokens: int, seed: int, share: Share = WHOLE) -> None:
+        super().__init__(shards, batch_tokens, seed, share)
         self._sampler: tuple[Tokenizer, float] | None = None
 
     @property
@@ -130,15 +134,23 @@ class Loader(ShardLoader[Pairs]):
         """From now on cut each sentence anew each time it is read."""
         self._sampler = (tokenizer, amount)
 
-    def read(self, numbers: npt.NDArray[np.int64], seed: int) -> Pairs:
-        if self._sampler is not None:
+    def read(self, numbers: npt.NDArray[np.int64], epoch: int) -> Pairs:
+        if self._sampler is None:
+            sources, targets = zip(*(self.shards.ids(int(n)) for n in numbers), strict=True)
+        else:
             tokenizer, amount = self._sampler
-            texts = [self.shards.text(int(n)) for n in numbers]
-            ids = tokenizer.sample([side for pair in texts for side in pair], amount, seed)
-            return make_pairs(ids[0::2], ids[1::2], numbers.tolist())
-        pairs = [self.shards.ids(int(n)) for n in numbers]
-        return make_pairs([source for source, _ in pairs], [target for _, target in pairs], numbers.tolist())
+            seeds = (seed_of(self.seed, epoch, int(n)) for n in numbers)
+            cut = (
+                tokenizer.sample(self.shards.text(int(n)), amount, seed) for n, seed in zip(numbers, seeds, strict=True)
+            )
+            sources, targets = zip(*cut, strict=True)
+        return make_pairs(sources, targets, numbers.tolist())
 
     def _plan(self, epoch: int) -> Plan:
         lengths = self.shards.source_lengths, self.shards.target_lengths
         return plan(*lengths, self.batch_tokens, self.seed, epoch)
+
+
+def seed_of(*choices: int) -> int:
+    """A seed of its own for whatever these numbers name."""
+    return int.from_bytes(hashlib.blake2b(repr(choices).encode(), digest_size=8).digest())

@@ -1,12 +1,12 @@
 """Words to guess: batches of texts in which some words are hidden (Devlin et al. 2019, section 3.1 and appendix A).
 
-Every choice is made by a generator that follows from (seed, epoch) for the rows and from (seed, epoch, batch) for
+Every choice is made by a generator that follows from (seed, epoch) for the rows and from (seed, epoch, row) for
 the hidden words: each epoch hides other words, and a run that is taken up again goes on exactly as it would have.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from regard.errors import ConfigError, DataError
 from regard.text.batch import Rows as Batch
 from regard.text.loader import Plan, plan
 from regard.text.sentences import Marks, Rows, find_sentences, marks_of, paired_rows, single_rows, word_starts
+from regard.text.share import WHOLE, Share
 from regard.text.tokenizer import BEGIN, END, MASK, PAD, Tokenizer
 
 Ids = npt.NDArray[np.int64]
@@ -94,6 +95,10 @@ class Masked(Batch):
         """Words to guess."""
         return len(self.words_N)
 
+    def emptied(self) -> Self:
+        """The same rows, no word of which is to be guessed."""
+        return replace(self, guessed_N=self.guessed_N[:0], words_N=self.words_N[:0], numbers=[])
+
 
 class MaskedLoader:
     """Batches of masked rows, cut anew from running text in each epoch."""
@@ -109,6 +114,7 @@ class MaskedLoader:
         share: float = 0.15,
         whole_words: bool = False,
         next_sentence: bool = True,
+        our_share: Share = WHOLE,
     ) -> None:
         """`ids` are documents, each opened by BEGIN and closed by END; no row is longer than `longest`."""
         if tokenizer.mask is None:
@@ -118,7 +124,7 @@ class MaskedLoader:
             raise ConfigError(f"text.longest {longest} leaves no room for text. Set it to {specials + 2} or more.")
         self.ids, self.vocabulary = ids, tokenizer.size
         self.room, self.batch_tokens, self.seed, self.share = longest - specials, batch_tokens, seed, share
-        self.next_sentence = next_sentence
+        self.next_sentence, self.our_share = next_sentence, our_share
         self._marks = marks_of(tokenizer)
         self._whole_words = self._marks if whole_words else None
         self._sentences = find_sentences(ids, self._marks)
@@ -130,7 +136,9 @@ class MaskedLoader:
         """An epoch's batches from number `first` on."""
         rows, planned = self._plan(epoch)
         for batch in range(first, len(planned)):
-            yield self._read(rows, planned.numbers(batch), _generator(self.seed, epoch, batch, 1))
+            numbers = planned.numbers(batch)
+            ours = numbers[self.our_share.dealt(len(numbers), turn=batch)]
+            yield self._read(rows, ours, epoch) if len(ours) else self._read(rows, numbers[:1], epoch).emptied()
 
     def count(self, epoch: int) -> int:
         """How many batches an epoch has."""
@@ -161,13 +169,14 @@ class MaskedLoader:
         lengths: Ids = np.diff(rows.first_R2)[:, 0] + np.diff(rows.second_R2)[:, 0] + specials
         return lengths
 
-    def _read(self, rows: Rows, numbers: Ids, random: np.random.Generator) -> Masked:
+    def _read(self, rows: Rows, numbers: Ids, epoch: int) -> Masked:
         lengths = self._lengths(rows)[numbers]
         ids_BT = np.full((len(numbers), int(lengths.max())), PAD, dtype=np.int64)
         segments_BT = np.zeros_like(ids_BT)
         places, words = [], []
         for row, number in enumerate(numbers):
             whole, second = self._row(rows, int(number))
+            random = _generator(self.seed, epoch, int(number), 1)
             hidden = hide(whole, self.share, self.vocabulary, random, whole_words=self._whole_words)
             ids_BT[row, : len(whole)] = hidden.ids
             segments_BT[row, second : len(whole)] = 1

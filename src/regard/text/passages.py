@@ -1,7 +1,8 @@
 """Batches of passages, cut from running text."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +11,7 @@ from torch import Tensor
 
 from regard.errors import DataError
 from regard.text.batch import Movable
+from regard.text.share import WHOLE, Share
 from regard.text.stream import Stream
 from regard.text.tokenizer import BEGIN, PAD
 
@@ -42,6 +44,12 @@ class Passages(Movable):
         """Places that hold no word."""
         return self.places - self.tokens
 
+    def emptied(self) -> Self:
+        """Passages of which only the first word is left, which is not predicted."""
+        ids_BT = self.ids_BT.clone()
+        ids_BT[:, 1:] = PAD
+        return replace(self, ids_BT=ids_BT, numbers=[])
+
 
 class PassageLoader:
     """Cuts a text into passages of `length` tokens, so many to a batch that it holds `batch_tokens`.
@@ -55,22 +63,34 @@ class PassageLoader:
     """
 
     def __init__(
-        self, stream: Stream, length: int, batch_tokens: int, seed: int, *, carried: bool, shuffle: bool = True
+        self,
+        stream: Stream,
+        length: int,
+        batch_tokens: int,
+        seed: int,
+        *,
+        carried: bool,
+        shuffle: bool = True,
+        share: Share = WHOLE,
     ) -> None:
         if len(stream) < 3:
             raise DataError("The text has too few words to learn from. Give more of it.")
         self.stream, self.length, self.seed = stream, min(length, len(stream) - 1), seed
         self.rows = max(1, batch_tokens // self.length)
-        self.carried, self.shuffle = carried, shuffle
+        self.carried, self.shuffle, self.share = carried, shuffle, share
 
     def batches(self, epoch: int, first: int = 0) -> Iterator[Passages]:
         """An epoch's batches from number `first` on."""
         starts_XB, stops_XB = self._cuts(epoch)
         for number in range(first, len(starts_XB)):
-            passages = self._read(starts_XB[number], stops_XB[number], fresh=not self.carried or number == 0)
-            if self.shuffle and passages.fresh:
-                passages.ids_BT[:: 1 if self.carried else OPENED, 0] = BEGIN
-            yield passages
+            rows = np.arange(len(starts_XB[number]))
+            ours = rows[self.share.block(len(rows)) if self.carried else self.share.dealt(len(rows), turn=number)]
+            read = ours if len(ours) else rows[:1]
+            fresh = not self.carried or number == 0
+            passages = self._read(starts_XB[number][read], stops_XB[number][read], fresh=fresh)
+            if self.shuffle and fresh:
+                passages.ids_BT[read % (1 if self.carried else OPENED) == 0, 0] = BEGIN
+            yield passages if len(ours) else passages.emptied()
 
     def count(self, epoch: int) -> int:
         """How many batches an epoch has."""

@@ -1,5 +1,6 @@
 """One update: loss, gradient, clip, Adam. Everything that a step changes lives here, and is saved from here."""
 
+import copy
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -7,13 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from regard.config import TrainConfig
 from regard.errors import TrainingError
 from regard.models.interface import Model
 from regard.text.batch import Batch
+from regard.training.distributed import Tensors, World, whole
 from regard.training.loss import Carried, Objective, pairs_loss
 from regard.training.optim import MovingAverage, adam, optimizer_tensors, restore_optimizer, set_rate
 
@@ -23,7 +24,7 @@ class Update:
     """What one update did."""
 
     loss: float
-    """Summed over tokens."""
+    """Summed over tokens, those of all processes."""
     tokens: int
     gradient: float
     """Length of the gradient of the mean loss, before clipping."""
@@ -34,7 +35,7 @@ class NotFiniteError(TrainingError):
 
 
 class Learner:
-    """A model and what it needs to learn."""
+    """A model and what it needs to learn, alone or together with other processes."""
 
     def __init__(
         self,
@@ -43,11 +44,18 @@ class Learner:
         device: torch.device,
         precision: torch.dtype,
         objective: Objective = pairs_loss,
+        world: World | None = None,
     ) -> None:
+        self.world = world or World()
         self.model = model.to(device)
+        # What the leader validates, where the model itself has other weights, or only a part of them.
+        apart = self.world.leads and (self.world.shard or config.ema)
+        self._solo = copy.deepcopy(self.model) if apart else self.model
         self.objective = objective
+        self.compute = self.world.compute(self.model, objective, self.model.blocks())
         self.carried: Carried = ()
         """What a recurrent language model remembers of the last batch."""
+        self._rows = 0  # of that batch
         self.config = config
         self.device = device
         self.precision = precision
@@ -55,18 +63,22 @@ class Learner:
         self.average = MovingAverage(self.model, config.ema) if config.ema else None
 
     def update(self, batches: Sequence[Batch], step: int, rate: float) -> Update:
-        """Learn from these batches together. Randomness (dropout) is a function of (seed, step) alone."""
+        """Learn from these batches together. Randomness (dropout) is a function of (seed, step) and the process alone."""
+        world = self.world
         self.model.train()
-        torch.manual_seed(int(np.random.SeedSequence([self.config.seed, step]).generate_state(1)[0]))
-        tokens = sum(batch.tokens for batch in batches)
+        seeds = world.seed(self.config.seed, step)
+        torch.manual_seed(int(np.random.SeedSequence(seeds).generate_state(1)[0]))
+        tokens = int(world.total(sum(batch.tokens for batch in batches)))
         loss = 0.0
-        for batch in batches:
-            with self.computing():
-                batch = batch.to(self.device)
-                total, self.carried = self.objective(self.model, batch, self.config.smoothing, self.carried)
-            (total / tokens).backward()  # type: ignore[no-untyped-call]
+        for number, batch in enumerate(batches, 1):
+            with world.summing(self.compute, last=number == len(batches)):
+                with self.computing():
+                    total, self.carried = self.compute(batch.to(self.device), self.config.smoothing, self.carried)
+                # Gradients are averaged over processes, and should be over all tokens.
+                (total / (tokens / world.size)).backward()  # type: ignore[no-untyped-call]
             loss += float(total.detach())
-        gradient = self._clip()
+            self._rows = len(batch.numbers)
+        loss, gradient = world.total(loss), self._clip()
         if not math.isfinite(loss) or not math.isfinite(gradient):
             self.optimizer.zero_grad()
             raise NotFiniteError(f"loss {loss / tokens:g}, gradient {gradient:g}")
@@ -81,9 +93,9 @@ class Learner:
         """Shorten a gradient that is too long, and leave any other untouched, which saves a pass; how long it was."""
         parameters = [p for p in self.model.parameters() if p.grad is not None]
         length = get_total_norm([p.grad for p in parameters if p.grad is not None])
-        if self.config.clip and length > self.config.clip:
+        if self.config.clip and whole(length) > self.config.clip:
             clip_grads_with_norm_(parameters, self.config.clip, length)
-        return float(length)
+        return float(whole(length))
 
     @contextmanager
     def computing(self) -> Iterator[None]:
@@ -91,42 +103,39 @@ class Learner:
         with torch.autocast(self.device.type, self.precision, enabled=self.precision != torch.float32):
             yield
 
-    @contextmanager
-    def averaged(self) -> Iterator[Model]:
-        """The model with its moving average in place of its weights, if there is one."""
-        if self.average is None:
-            yield self.model
-            return
-        own = {name: p.detach().clone() for name, p in self.model.named_parameters()}
-        try:
-            self._put(self.average.weights)
-            yield self.model
-        finally:
-            self._put(own)
+    def model_with(self, weights: Tensors) -> Model:
+        """The model with its `best_weights`, for the leader to use alone."""
+        if self._solo is not self.model:
+            _fill(self._solo, weights)
+        return self._solo
 
-    def best_weights(self) -> dict[str, Tensor]:
-        """The weights to translate with: the moving average if there is one."""
-        return self.average.weights if self.average else dict(self.model.named_parameters())
+    def best_weights(self) -> Tensors:
+        """The weights to translate with: the moving average if there is one. All processes must ask."""
+        return self.world.whole(self.average.weights if self.average else dict(self.model.named_parameters()))
 
-    def training_tensors(self) -> dict[str, Tensor]:
-        """What is needed besides `best_weights` to go on training."""
+    def training_tensors(self) -> Tensors:
+        """What is needed besides `best_weights` to go on training. All processes must ask."""
         tensors = optimizer_tensors(self.optimizer, self.model)
         if self.average:
             tensors |= {f"weights.{name}": p for name, p in self.model.named_parameters()}
-        return tensors | {f"carried.{number}": tensor for number, tensor in enumerate(self.carried)}
+        carried = [self.world.join_rows(part, self._rows) for part in self.carried]
+        return {**self.world.whole(tensors), **{f"carried.{number}": tensor for number, tensor in enumerate(carried)}}
 
-    def restore(self, weights: dict[str, Tensor], training: dict[str, Tensor]) -> None:
+    def restore(self, weights: Tensors, training: Tensors) -> None:
         """Put back what `best_weights` and `training_tensors` gave."""
+        part = self.world.part
         if self.average:
-            for name, tensor in weights.items():
-                self.average.weights[name].copy_(tensor)
+            for name, average in self.average.weights.items():
+                average.copy_(part(weights[name], average))
             weights = {name: training[f"weights.{name}"] for name in weights}
-        self._put(weights)
+        parameters = dict(self.model.named_parameters())
+        _fill(self.model, {name: part(weights[name], parameter) for name, parameter in parameters.items()})
+        restore_optimizer(self.optimizer, self.model, training, part)
         kept = sorted(name for name in training if name.startswith("carried."))
-        self.carried = tuple(training[name].to(self.device) for name in kept)
-        restore_optimizer(self.optimizer, self.model, training)
+        self.carried = tuple(self.world.part_rows(training[name].to(self.device)) for name in kept)
 
-    def _put(self, weights: dict[str, Tensor]) -> None:
-        with torch.no_grad():
-            for name, parameter in self.model.named_parameters():
-                parameter.copy_(weights[name])
+
+def _fill(model: Model, weights: Tensors) -> None:
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.copy_(weights[name])

@@ -48,6 +48,23 @@ class Log:
         self._file.close()
 
 
+class NoLog:
+    """The log of a process that does not lead: another one writes it."""
+
+    def write(self, **fields: Any) -> None:
+        """Nothing."""
+
+    def sync(self) -> int:
+        """No bytes."""
+        return 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        """Nothing is open."""
+
+
 def read_log(path: Path) -> list[dict[str, Any]]:
     """All lines of a log; one that is just being written does not count yet."""
     # Nothing but a line feed ends a line: the texts in it may hold other breaks.

@@ -13,8 +13,9 @@ from regard.errors import TrainingError
 from regard.models.interface import Model
 from regard.text.ahead import ahead
 from regard.text.batch import Batch, Batches
+from regard.training.distributed import Tensors
 from regard.training.learner import Learner, NotFiniteError, Update
-from regard.training.log import Log
+from regard.training.log import Log, NoLog
 from regard.training.optim import rate_at
 
 SCORES = {
@@ -118,29 +119,31 @@ class Loop:
     config: TrainConfig
     width: int
     checkpoints: Path
-    log: Log
-    seen: Log
+    log: Log | NoLog
+    seen: Log | NoLog
     display: Display
     validate: Callable[[Model], Validation]
     watch: Callable[[Model], dict[str, Any]]
     """What to keep of a model at each validation, besides the samples."""
-    keep_best: Callable[[Learner], None]
+    keep_best: Callable[[Tensors], None]
     stop: Callable[[], bool] = lambda: False
     state: TrainState = field(default_factory=TrainState)
     _began: float = field(init=False, default=0.0)
     """The moment at which training would have begun, had it never been interrupted."""
     _saved: tuple[int, float] = field(init=False, default=(0, 0.0))
-    """Step and moment of the last checkpoint."""
+    """Step and seconds of the last checkpoint."""
 
     def run(self) -> str | None:
         """Train until the end, and say why it ended; None if it was stopped before, at a step that is saved."""
         state, config = self.state, self.config
         self._began = time.monotonic() - state.seconds
-        self._saved = (state.step, time.monotonic())
+        self._saved = (state.step, state.seconds)
         reason = state.ended(config)
         batches = self._batches()
-        while reason is None and not self.stop():
+        stopped = self._look_up()
+        while reason is None and not stopped:
             update = self._step([next(batches) for _ in range(config.accumulate)])
+            stopped = self._look_up()
             self._note(update)
             if state.step % config.validate_steps == 0:
                 self._validate()
@@ -158,10 +161,16 @@ class Loop:
         if state.step == self._saved[0]:
             return
         state.log_bytes, state.seen_bytes = self.log.sync(), self.seen.sync()
-        learner = self.learner
-        checkpoint.save(self.checkpoints, state.step, learner.best_weights(), learner.training_tensors(), asdict(state))
-        checkpoint.prune(self.checkpoints, self.config.keep, self.config.checkpoint_steps)
-        self._saved = (state.step, time.monotonic())
+        weights, training = self.learner.best_weights(), self.learner.training_tensors()
+        if self.learner.world.leads:
+            checkpoint.save(self.checkpoints, state.step, weights, training, asdict(state))
+            checkpoint.prune(self.checkpoints, self.config.keep, self.config.checkpoint_steps)
+        self._saved = (state.step, state.seconds)
+
+    def _look_up(self) -> bool:
+        """Whether to stop before the next step; and what time it is, by which all processes decide the same."""
+        stopped, self.state.seconds = self.learner.world.agree(self.stop(), time.monotonic() - self._began)
+        return stopped
 
     def _batches(self) -> Iterator[Batch]:
         """Batches from where the state stands, epoch after epoch; the state follows."""
@@ -186,7 +195,6 @@ class Loop:
             ) from None
         state.step += 1
         state.tokens += update.tokens
-        state.seconds = time.monotonic() - self._began
         window = state.window
         window["padding"] = window.get("padding", 0) + sum(batch.padding for batch in batches)
         window["places"] = window.get("places", 0) + sum(batch.places for batch in batches)
@@ -220,10 +228,15 @@ class Loop:
         state.window = {"since": state.seconds}
 
     def _validate(self) -> None:
+        """The leader validates; where training stands after that, the others are told."""
+        weights = self.learner.best_weights()
+        vars(self.state).update(self.learner.world.told(lambda: self._validated(weights)))
+
+    def _validated(self, weights: Tensors) -> dict[str, Any]:
         state, config = self.state, self.config
         before = time.monotonic()
-        with self.learner.averaged() as model:
-            validation, seen = self.validate(model), self.watch(model)
+        model = self.learner.model_with(weights)
+        validation, seen = self.validate(model), self.watch(model)
         state.validated_step = state.step
         best = validation.better_than(state.best, config.metric)
         if best:
@@ -233,7 +246,7 @@ class Loop:
                 0,
                 0,
             )
-            self.keep_best(self.learner)
+            self.keep_best(weights)
         else:
             state.stale += 1
             state.plateau_stale += 1
@@ -252,9 +265,10 @@ class Loop:
         )
         self.seen.write(step=state.step, samples=validation.samples, **seen)
         self.display.validation(state, validation, best=best)
+        return vars(state)
 
     def _checkpoint_due(self) -> bool:
         minutes = self.config.checkpoint_minutes
         return self.state.step % self.config.checkpoint_steps == 0 or bool(
-            minutes and time.monotonic() - self._saved[1] >= 60 * minutes
+            minutes and self.state.seconds - self._saved[1] >= 60 * minutes
         )

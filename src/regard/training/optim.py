@@ -1,6 +1,7 @@
 """Adam, and the learning rate as a pure function of the step: plot it, test it."""
 
 import math
+from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor, nn
@@ -52,15 +53,20 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dic
     }
 
 
-def restore_optimizer(optimizer: torch.optim.Optimizer, model: nn.Module, tensors: dict[str, Tensor]) -> None:
-    """Put back what `optimizer_tensors` gave."""
+def restore_optimizer(
+    optimizer: torch.optim.Optimizer,
+    model: nn.Module,
+    tensors: Mapping[str, Tensor],
+    part: Callable[[Tensor, Tensor], Tensor],
+) -> None:
+    """Put back what `optimizer_tensors` gave; `part` takes, of a whole tensor, what this process holds of a parameter."""
     state = {
         number: {
-            kind: tensors[key]
+            kind: tensors[key] if kind == "step" else part(tensors[key], parameter)
             for kind in ("step", "exp_avg", "exp_avg_sq")
             if (key := f"adam.{kind}.{name}") in tensors
         }
-        for number, (name, _) in enumerate(model.named_parameters())
+        for number, (name, parameter) in enumerate(model.named_parameters())
     }
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 

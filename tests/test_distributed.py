@@ -1,0 +1,188 @@
+"""Several processes train what one would: the same weights, the same folder, and through the same faults."""
+
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from conftest import QUICK, SMALL, write_digits
+from regard import checkpoint
+from regard.training.distributed import World
+from regard.training.log import read_log
+from two_processes import trained
+
+KILLS = int(os.environ.get("REGARD_KILLS", "2"))
+HERE = Path(__file__).parent
+LAUNCHER = [sys.executable, "-m", "torch.distributed.run", "--rdzv-backend", "loopback", "--nproc-per-node"]
+
+
+@pytest.fixture(scope="module", params=["whole", "shard"])
+def kind(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """Every model trained by two processes, which hold all weights (DDP) or a part of them (FSDP2)."""
+    to = tmp_path_factory.mktemp(request.param)
+    paths = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
+    command = [*LAUNCHER, "2", str(HERE / "two_processes.py"), str(to), request.param, *SMALL]
+    subprocess.run(
+        command,
+        check=True,
+        env={**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "TORCH_CPP_LOG_LEVEL": "ERROR"},
+    )
+    return request.param, to
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_two_processes_learn_what_one_learns(name: str, kind: tuple[str, Path], tmp_path: Path) -> None:
+    together = load_file(kind[1] / f"{name}-{kind[0]}.safetensors")
+    alone = trained(name, tmp_path, World())
+    assert distance(alone, together) < 1e-5
+
+
+def distance(weights: dict[str, torch.Tensor], others: dict[str, torch.Tensor]) -> float:
+    """How far apart two models are, as a share of how long the first one's weights are."""
+    assert weights.keys() == others.keys()
+    length = torch.cat([tensor.flatten() for tensor in weights.values()]).norm()
+    return float(torch.cat([(weights[key] - others[key]).flatten() for key in weights]).norm() / length)
+
+
+SETTINGS = {**QUICK, "train.steps": 60, "train.validate_steps": 20, "train.checkpoint_steps": 20, "train.ema": 0.9}
+ALONE = {**SETTINGS, "model.dropout": 0.0, "train.epsilon": 1e-6}
+
+
+def command(data: list[str], to: Path, settings: dict[str, object], *options: str) -> list[str]:
+    chosen = [part for key, value in settings.items() for part in ("--set", f"{key}={value}")]
+    return ["-m", "regard", "train", *data, "--to", str(to), *chosen, *options]
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=120)
+
+
+@pytest.mark.parametrize("options", [(), ("--shard",)], ids=["whole", "shard"])
+def test_a_run_goes_from_one_process_to_two_and_back(tmp_path: Path, options: tuple[str, ...]) -> None:
+    data = write_digits(tmp_path, 400)
+    alone, moved = tmp_path / "alone", tmp_path / "moved"
+    assert run(*command(data, alone, ALONE)).returncode == 0
+    for steps, several in ((20, False), (40, True), (60, False)):
+        more = ("--processes", "2", *options) if several else ()
+        done = run(*command(data, moved, {**ALONE, "train.steps": steps}, *more))
+        assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in alone.iterdir()) == sorted(path.name for path in moved.iterdir())
+    logs = [[line for line in read_log(folder / "log.jsonl") if "rate" in line] for folder in (alone, moved)]
+    for one, other in zip(*logs, strict=True):
+        assert [one[key] for key in ("step", "epoch", "tokens")] == [other[key] for key in ("step", "epoch", "tokens")]
+        assert one["loss"] == pytest.approx(other["loss"], rel=1e-4)
+    assert (
+        distance(*(load_file(folder / "checkpoints/step-00000060/weights.safetensors") for folder in (alone, moved)))
+        < 1e-5
+    )
+
+
+def test_killing_a_process_changes_nothing(tmp_path: Path) -> None:
+    data = write_digits(tmp_path, 400)
+    settings = {**SETTINGS, "train.steps": 200, "model.dropout": 0.3}
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    assert run(*command(data, whole, settings, "--processes", "2")).returncode == 0
+    arguments = command(data, killed, settings, "--processes", "2", "--max-restarts", str(KILLS))
+    with subprocess.Popen([sys.executable, *arguments], stderr=subprocess.PIPE, text=True) as process:
+        moments, kills = random.Random(KILLS), 0
+        while kills < KILLS and process.poll() is None:
+            time.sleep(moments.uniform(3, 6))
+            if ranks := children(process.pid):
+                os.kill(moments.choice(ranks), signal.SIGKILL)
+                kills += 1
+        _, told = process.communicate(timeout=120)
+    assert kills and process.returncode == 0, told
+    for file in ("model.safetensors", "checkpoints/step-00000200/weights.safetensors", "probe.jsonl"):
+        assert (whole / file).read_bytes() == (killed / file).read_bytes(), file
+
+
+def children(pid: int) -> list[int]:
+    """The processes that a launcher started."""
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+def test_a_signal_to_one_process_saves_and_ends_all(tmp_path: Path) -> None:
+    data, to = write_digits(tmp_path, 400), tmp_path / "model"
+    arguments = command(data, to, {**SETTINGS, "train.steps": 100_000}, "--processes", "2")
+    with subprocess.Popen([sys.executable, *arguments], stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if line.startswith("step"):
+                break
+        os.kill(children(process.pid)[1], signal.SIGTERM)
+        rest = process.stderr.read()
+        assert process.wait(timeout=30) == 0
+    assert rest.count("Saved at step") == 1
+    assert checkpoint.steps(to / "checkpoints")
+
+
+def test_who_fails_says_so_once_with_its_name(tmp_path: Path) -> None:
+    data = write_digits(tmp_path, 400)
+    script = tmp_path / "fails.py"
+    script.write_text(
+        "import os, regard\n"
+        "from regard.text.shards import Shards\n"
+        "from regard.errors import DataError\n"
+        "def fail(*_): raise DataError('The disk is gone. Mend it.')\n"
+        "if os.environ['RANK'] == '1': Shards.ids = fail\n"
+        f"try: regard.train({data!r}, {str(tmp_path / 'model')!r}, settings={SETTINGS!r})\n"
+        "except regard.RegardError as error: print('SAID', error); raise SystemExit(error.code)\n"
+    )
+    done = run("-m", "torch.distributed.run", "--rdzv-backend", "loopback", "--nproc-per-node", "2", str(script))
+    assert done.returncode != 0
+    said = [line for line in done.stdout.splitlines() if line.startswith("SAID")]
+    assert said == [f"SAID Process 1 on {socket.gethostname()}: The disk is gone. Mend it."]
+
+
+def test_nothing_can_be_reached_from_another_machine(tmp_path: Path) -> None:
+    data, to = write_digits(tmp_path, 400), tmp_path / "model"
+    arguments = command(data, to, {**SETTINGS, "train.steps": 100_000}, "--processes", "2")
+    with subprocess.Popen([sys.executable, *arguments], stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if line.startswith("step"):
+                break
+        hosts = {host for pid in (process.pid, *children(process.pid)) for host in listening(pid)}
+        process.send_signal(signal.SIGTERM)
+        process.stderr.read()
+    assert process.returncode == 143
+    assert hosts == {"127.0.0.1"}
+
+
+def listening(pid: int) -> set[str]:
+    """The addresses at which a process waits for others."""
+    own = {str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir()}
+    hosts = set()
+    for table, family in (("tcp", socket.AF_INET), ("tcp6", socket.AF_INET6)):
+        for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            local, state, inode = fields[1], fields[3], fields[9]
+            if state == "0A" and f"socket:[{inode}]" in own:
+                words = bytes.fromhex(local.split(":")[0])
+                hosts.add(socket.inet_ntop(family, b"".join(words[n : n + 4][::-1] for n in range(0, len(words), 4))))
+    return hosts
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [(("--shard",), "Add --processes"), (("--processes", "0"), "--processes 0")],
+)
+def test_what_cannot_be_is_refused(tmp_path: Path, options: tuple[str, ...], told: str) -> None:
+    done = run(*command(write_digits(tmp_path), tmp_path / "model", SETTINGS, *options))
+    assert done.returncode == 2 and told in done.stderr and not (tmp_path / "model").exists()
+
+
+def test_several_processes_do_not_read_standard_input(tmp_path: Path) -> None:
+    done = run(*command(["-"], tmp_path / "model", SETTINGS, "--processes", "2"))
+    assert done.returncode == 65 and done.stderr.count("standard input") == 1

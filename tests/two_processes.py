@@ -1,0 +1,104 @@
+"""What each of several processes does for test_distributed: trains models on the same batches, and keeps their weights.
+
+python -m torch.distributed.run --nproc-per-node 2 two_processes.py FOLDER shard transformer lstm
+"""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors.torch
+import torch
+
+from conftest import SMALL
+from regard.config import TrainConfig, read
+from regard.jobs.labelling import labels_loss
+from regard.jobs.masking import masked_loss
+from regard.models import build
+from regard.text.batch import Batch, Batches
+from regard.text.labelled import LabelledLoader
+from regard.text.loader import Loader
+from regard.text.masking import MaskedLoader
+from regard.text.passages import PassageLoader
+from regard.text.shards import Shards, ShardWriter, Tokenised
+from regard.text.share import Share
+from regard.text.stream import Stream
+from regard.text.tokenizer import BEGIN, END, Listed
+from regard.training.distributed import World, joined
+from regard.training.learner import Learner
+from regard.training.loss import Objective, pairs_loss, passages_loss
+
+STEPS, LABELS, TEXT = 50, 3, ("rnn", "lstm", "gru", "lm")
+WORDS = Listed("words", ["<mask>", *(f"\u2581{letter}" for letter in "abcdefghijklmnopqrstuvwxyz.")])
+
+
+def pairs(folder: Path, labels: bool) -> Shards:
+    """Pairs of random words, or texts with a label; the first process to need them writes them."""
+    random = np.random.default_rng(1)
+    writer = ShardWriter(folder, WORDS.size)
+    for line in range(1, 201):
+        source = random.integers(6, WORDS.size, random.integers(2, 12)).tolist()
+        target = (
+            [int(random.integers(LABELS))]
+            if labels
+            else random.integers(6, WORDS.size, random.integers(2, 12)).tolist()
+        )
+        writer.add(Tokenised(line, source, target, None))
+    writer.close()
+    return Shards(folder)
+
+
+def text() -> Stream:
+    """Some documents of sentences, each with a full stop."""
+    random, ids = np.random.default_rng(2), []
+    for _ in range(20):
+        sentences = [random.integers(6, WORDS.size - 1, random.integers(3, 9)).tolist() for _ in range(20)]
+        ids += [BEGIN, *(i for sentence in sentences for i in [*sentence, WORDS.size - 1]), END]
+    return Stream(np.array(ids), bytes=3000)
+
+
+def work(name: str, folder: Path, share: Share) -> tuple[Batches[Batch], Objective]:
+    """What a model of this name learns from; the recurrent ones carry their state on."""
+    if name == "classifier":
+        return LabelledLoader(pairs(folder, labels=True), 30, 120, 1, share), labels_loss
+    if name == "bert":
+        loader = MaskedLoader(text().ids, WORDS, longest=30, batch_tokens=240, seed=1, our_share=share)
+        return loader, masked_loss
+    if name in TEXT:
+        return PassageLoader(text(), 12, 120, 1, carried=name != "lm", share=share), passages_loss
+    return Loader(pairs(folder, labels=False), 120, 1, share), pairs_loss
+
+
+def trained(name: str, folder: Path, world: World) -> dict[str, torch.Tensor]:
+    """The weights after some steps, in float32 and without dropout."""
+    torch.manual_seed(1)
+    model = build(
+        read({"model": {"name": name, **SMALL[name]}}).model, WORDS.size, LABELS if name == "classifier" else 0
+    )
+    loader, objective = work(name, folder / f"{name}-{world.rank}", world.share)
+    # Adam divides by how large a gradient usually is: where that is nothing but rounding, epsilon must be more.
+    config = TrainConfig(smoothing=0.1, epsilon=1e-6, accumulate=2)
+    learner = Learner(model, config, torch.device("cpu"), torch.float32, objective, world)
+    batches = endless(loader)
+    for step in range(1, STEPS + 1):
+        learner.update([next(batches), next(batches)], step, 1e-3)
+    return {key: tensor.detach().clone() for key, tensor in learner.best_weights().items()}
+
+
+def endless(loader: Batches[Any]) -> Iterator[Any]:
+    epoch = 0
+    while True:
+        yield from loader.batches(epoch)
+        epoch += 1
+
+
+if __name__ == "__main__":
+    to, kind, *names = sys.argv[1:]
+    torch.set_num_threads(1)
+    with joined(shard=kind == "shard") as world:
+        for name in names:
+            weights = trained(name, Path(to) / kind, world)
+            if world.leads:
+                safetensors.torch.save_file(weights, Path(to) / f"{name}-{kind}.safetensors")

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from regard.text.batch import Batch, Pairs, make_pairs
+from regard.text.order import by_length, counts_of, cut, shuffled
 from regard.text.shards import Shards
 from regard.text.share import WHOLE, Share
 from regard.text.tokenizer import Tokenizer
@@ -21,7 +22,7 @@ BatchT = TypeVar("BatchT", bound=Batch)
 class Plan:
     """Which pairs stand in which batch of one epoch."""
 
-    order: npt.NDArray[np.int64]
+    order: npt.NDArray[Any]
     """Numbers of all pairs, batch after batch."""
     bounds: npt.NDArray[np.int64]
     """Batch i holds order[bounds[i, 0] : bounds[i, 1]]."""
@@ -29,7 +30,7 @@ class Plan:
     def __len__(self) -> int:
         return len(self.bounds)
 
-    def numbers(self, batch: int) -> npt.NDArray[np.int64]:
+    def numbers(self, batch: int) -> npt.NDArray[Any]:
         """The pairs of one batch."""
         return self.order[self.bounds[batch, 0] : self.bounds[batch, 1]]
 
@@ -42,19 +43,8 @@ def plan(
     A batch holds as many pairs as fit into `batch_tokens` on its longer side, padding counted; at least one.
     """
     random = np.random.Generator(np.random.PCG64([seed, epoch]))
-    longer = np.maximum(source_lengths, target_lengths)
-    order = random.permutation(len(longer))
-    order = order[np.lexsort((source_lengths[order], target_lengths[order], longer[order]))]
-    tokens = longer[order] + 1
-    bounds, start = [], 0
-    while start < len(order):
-        # The longest pair comes last, so a batch of n pairs takes n times its last pair's tokens.
-        most = max(1, batch_tokens // int(tokens[start]))
-        sizes = np.arange(1, min(most, len(order) - start) + 1)
-        fits = sizes * tokens[start : start + len(sizes)] <= batch_tokens
-        size = int(sizes[fits][-1]) if fits.any() else 1
-        bounds.append((start, start + size))
-        start += size
+    order = by_length(shuffled(len(source_lengths), random), source_lengths, target_lengths)
+    bounds = list(cut(counts_of(source_lengths, target_lengths), batch_tokens))
     return Plan(order, random.permutation(np.array(bounds, dtype=np.int64).reshape(-1, 2)))
 
 

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 SRC = ROOT / "src" / "regard"
 
 MODELS = {"errors", "config", "layers"}
-TEXT = {"errors", "config"}
+TEXT = {"errors", "config", "storage"}
 WEIGHTS = {"errors", "config", "storage", "checkpoint", "models", "text", "folder"}
 SEE = {"errors", "config", "storage", "text", "pages", "layers", "models", "folder", "training"}
 DECODE = {"errors", "config", "storage", "layers", "models", "text", "see"}
@@ -107,7 +107,7 @@ def test_a_model_never_imports_another() -> None:
 
 
 def test_what_reads_text_and_scores_it_needs_no_torch() -> None:
-    text = ("alignment", "corpus", "formats", "grammar", "prepare", "shards", "tokenizer")
+    text = ("alignment", "cache", "corpus", "encoding", "formats", "grammar", "order", "prepare", "shards", "tokenizer")
     files = [*(SRC / "config").glob("*.py"), *(SRC / f"{name}.py" for name in ("metrics", "inspection", "folder"))]
     files += [SRC / "decode" / f"{name}.py" for name in ("hypothesis", "translation")]
     files += [SRC / "reading" / f"{name}.py" for name in ("gaps", "labels", "texts")]

@@ -1,8 +1,11 @@
 """Shards and batches: every pair once an epoch, an order that depends on (seed, epoch) alone, any position resumable."""
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 import torch
 
@@ -10,35 +13,67 @@ from regard.config import parse_set, read
 from regard.errors import FolderError
 from regard.text.loader import Loader, plan
 from regard.text.pair import Pair
-from regard.text.shards import Shards, ShardWriter, Tokenised
+from regard.text.shards import Shards, ShardWriter, Tokenised, gathered
 from regard.text.tokenizer import BEGIN, END, learn_tokenizer
 
 PAIRS = [([5 + i % 7] * (1 + i % 13), [6 + i % 5] * (1 + i % 11)) for i in range(500)]
 
 
 @pytest.fixture(params=[10_000, 64], ids=["one shard", "many shards"])
-def shards(tmp_path: Path, request: pytest.FixtureRequest) -> Shards:
-    writer = ShardWriter(tmp_path / "shards", vocabulary=100, shard_pairs=request.param)
+def shards(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Shards:
+    monkeypatch.setattr("regard.text.shards.PAIRS_IN_A_SHARD", request.param)
+    writer = ShardWriter(tmp_path / "shards", vocabulary=100)
     for i, (source, target) in enumerate(PAIRS):
-        writer.add(Tokenised(2 * i + 1, source, target, Pair(f"source {i}", f"cible n° {i}")))
+        writer.add(gathered([Tokenised(2 * i + 1, source, target, Pair(f"source {i}", f"cible n° {i}"))]))
     writer.close()
     return Shards(tmp_path / "shards")
 
 
 def test_shards_give_back_what_they_were_given(shards: Shards) -> None:
     assert len(shards) == len(PAIRS)
-    for i in (0, 63, 64, 65, 499):
+    for i in range(len(PAIRS)):
         source, target = shards.ids(i)
         assert (source.tolist(), target.tolist()) == PAIRS[i]
         assert shards.text(i) == Pair(f"source {i}", f"cible n° {i}")
-        assert shards.lines[i] == 2 * i + 1
+        assert shards.line(i) == 2 * i + 1
 
 
 def test_a_large_vocabulary_needs_wider_numbers(tmp_path: Path) -> None:
     writer = ShardWriter(tmp_path / "shards", vocabulary=100_000)
-    writer.add(Tokenised(1, [99_999], [70_000], None))
+    writer.add(gathered([Tokenised(1, [99_999], [70_000], None)]))
     writer.close()
     assert [side.tolist() for side in Shards(tmp_path / "shards").ids(0)] == [[99_999], [70_000]]
+
+
+def test_a_text_longer_than_sixteen_bits_count_is_read_back(tmp_path: Path) -> None:
+    writer = ShardWriter(tmp_path / "shards", vocabulary=100)
+    writer.add(gathered([Tokenised(1, [7] * 70_000, [8], None), Tokenised(2, [9], [9, 9], None)]))
+    writer.close()
+    shards = Shards(tmp_path / "shards")
+    assert shards.source_lengths.tolist() == [70_000, 1] and len(shards.ids(0)[0]) == 70_000
+    assert [side.tolist() for side in shards.ids(1)] == [[9], [9, 9]]
+
+
+def arrays(thing: object) -> Iterator[npt.NDArray[Any]]:
+    """All arrays that an object holds, itself or in lists."""
+    if isinstance(thing, np.ndarray):
+        yield thing
+    elif isinstance(thing, list):
+        for part in thing:
+            yield from arrays(part)
+    elif hasattr(thing, "__dict__"):
+        yield from arrays(list(vars(thing).values()))
+
+
+def on_disk(array: npt.NDArray[Any] | None) -> bool:
+    """Whether it is a part of a mapped file."""
+    return isinstance(array, np.memmap) or (array is not None and on_disk(getattr(array, "base", None)))
+
+
+def test_only_lengths_are_held_in_memory(shards: Shards) -> None:
+    held = [array for array in arrays(shards) if not on_disk(array)]
+    assert sum(array.nbytes for array in held) == 4 * len(PAIRS)
+    assert sum(array.nbytes for array in arrays(shards) if on_disk(array)) > 24 * len(PAIRS)
 
 
 def test_shards_without_an_index_are_refused(tmp_path: Path) -> None:
@@ -104,7 +139,7 @@ def test_sampled_subwords_vary_by_epoch_and_can_be_resumed(tmp_path: Path) -> No
     tokenizer = learn_tokenizer(text, read(parse_set(["text.vocabulary=120"])).text)
     writer = ShardWriter(tmp_path / "shards", tokenizer.size)
     for i, ids in enumerate(tokenizer.encode(text)):
-        writer.add(Tokenised(i + 1, ids, ids, Pair(text[i], text[i])))
+        writer.add(gathered([Tokenised(i + 1, ids, ids, Pair(text[i], text[i]))]))
     writer.close()
     loader = Loader(Shards(tmp_path / "shards"), 200, seed=1)
     loader.sample_subwords(tokenizer, 0.3)

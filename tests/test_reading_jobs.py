@@ -20,7 +20,7 @@ from regard.folder import load_config
 from regard.run import train
 from regard.text.corpus import open_corpus
 from regard.text.labelled import LabelledLoader, labelled_texts
-from regard.text.shards import Shards, ShardWriter, Tokenised
+from regard.text.shards import Shards, ShardWriter, Tokenised, gathered
 from regard.text.tokenizer import BEGIN, END
 
 STORY = "the cat sat on the mat . the dog sat on the rug .\n\na bird sang in the tree . the fish swam in the sea .\n\n"
@@ -152,7 +152,7 @@ def test_a_heading_is_skipped_only_in_the_first_line(tmp_path: Path) -> None:
 def test_long_texts_are_cut_and_every_text_comes_once_an_epoch(tmp_path: Path) -> None:
     writer = ShardWriter(tmp_path / "shards", 100)
     for n in range(50):
-        writer.add(Tokenised(n + 1, [10 + n] * (1 + n), [n % 3], None))
+        writer.add(gathered([Tokenised(n + 1, [10 + n] * (1 + n), [n % 3], None)]))
     writer.close()
     loader = LabelledLoader(Shards(tmp_path / "shards"), longest=12, batch_tokens=60, seed=1)
     batches = list(loader.batches(0))

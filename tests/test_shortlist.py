@@ -16,7 +16,7 @@ from regard.decode.shortlist import FILE, Shortlist, learn_shortlist, open_short
 from regard.errors import FolderError, StorageError
 from regard.folder import load_config
 from regard.text import grammar
-from regard.text.shards import Shards, ShardWriter, Tokenised
+from regard.text.shards import Shards, ShardWriter, Tokenised, gathered
 from regard.text.tokenizer import PAD, SPACE, SPECIALS, Tokenizer, learn_tokenizer, load_tokenizer
 
 # Token 10 is translated by 20, 21 or 22; token 11 by 20.
@@ -60,7 +60,7 @@ def test_the_built_in_corpus_teaches_its_dictionary(tmp_path: Path) -> None:
     tokenizer = learn_tokenizer(sentences, read({"text": {"tokenizer": "words"}}).text)
     writer = ShardWriter(tmp_path / "shards", tokenizer.size)
     for number, pair in enumerate(pairs):
-        writer.add(Tokenised(number, *tokenizer.encode(pair), None))
+        writer.add(gathered([Tokenised(number, *tokenizer.encode(pair), None)]))
     writer.close()
     shortlist = learn_shortlist(Shards(tmp_path / "shards"), tokenizer.size)
     french = {"animal": "animal", "street": "rue", "river": "rivière", "dog": "chien", "wide": "large"}

@@ -22,6 +22,7 @@ from regard import storage
 from regard.config import LONGEST_SHORTLIST
 from regard.errors import FolderError, StorageError
 from regard.text.alignment import Ids, Lexicon, learn_lexicon
+from regard.text.order import shuffled
 from regard.text.shards import Shards
 from regard.text.tokenizer import PAD, SPECIALS, Tokenizer
 
@@ -91,12 +92,12 @@ def open_shortlist(folder: Path, tokenizer: Tokenizer) -> Shortlist:
 
 def learn_shortlist(shards: Shards, vocabulary: int) -> Shortlist:
     """A shortlist from training pairs; of a text too large for the lexicon, from pairs drawn evenly."""
-    order = np.random.default_rng(1).permutation(len(shards))
+    order = shuffled(len(shards), np.random.default_rng(1))
     count_V = np.zeros(vocabulary, np.int64)
 
     def pairs() -> Iterable[tuple[Ids, Ids]]:
-        for number in order.tolist():
-            source, target = shards.ids(number)
+        for number in order:
+            source, target = shards.ids(int(number))
             np.add.at(count_V, target, 1)
             yield source, target
 

@@ -17,7 +17,8 @@ from regard.reading.reader import ModelReader
 from regard.see import probe
 from regard.text.documents import Documents
 from regard.text.masking import Masked, MaskedLoader
-from regard.text.prepare import Learn, PreparedText, Progress, prepare_text
+from regard.text.prepare import Learn, Progress
+from regard.text.prepare_text import PreparedText, prepare_text
 from regard.text.share import WHOLE, Share
 from regard.text.stream import Stream
 from regard.text.tokenizer import learn_tokenizer

@@ -13,7 +13,8 @@ from regard.see import probe
 from regard.see.trace import Trace
 from regard.text.documents import Documents
 from regard.text.passages import PassageLoader
-from regard.text.prepare import PreparedText, Progress, prepare_text
+from regard.text.prepare import Progress
+from regard.text.prepare_text import PreparedText, prepare_text
 from regard.text.share import WHOLE, Share
 from regard.text.stream import Stream
 from regard.training.learner import Learner

@@ -52,7 +52,7 @@ def recorded(trace: Trace) -> dict[str, Any]:
 def fitting(*lengths: npt.NDArray[np.integer[Any]]) -> int:
     """The number of the first text neither short nor long on any side; if there is none, of that which is nearest."""
     sides = np.stack(lengths)
-    longest = sides.max(0)
+    longest = sides.max(0).astype(np.int64)  # lengths may be unsigned
     good = np.flatnonzero((sides.min(0) >= SHORTEST) & (longest <= LONGEST))
     return int(good[0]) if len(good) else int(np.abs(longest - LONGEST).argmin())
 

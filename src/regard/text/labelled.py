@@ -15,11 +15,13 @@ from torch import Tensor
 from regard.config import TextConfig
 from regard.errors import DataError
 from regard.text.batch import Rows
+from regard.text.cache import key_of, once
 from regard.text.corpus import Corpus
+from regard.text.encoding import Encoder
 from regard.text.loader import Plan, ShardLoader, plan
 from regard.text.pair import Pair
-from regard.text.prepare import Learn, Progress, Reservoir, encoded, hold_out, key_of, learn_into, once
-from regard.text.shards import Shards, ShardWriter, Tokenised
+from regard.text.prepare import Learn, Progress, Reservoir, hold_out, learn_into
+from regard.text.shards import Shards, ShardWriter, Tokenised, gathered
 from regard.text.share import WHOLE, Share
 from regard.text.tokenizer import BEGIN, END, PAD, Tokenizer, load_tokenizer
 
@@ -50,7 +52,7 @@ def prepare_labels(
 ) -> PreparedLabels:
     """Learn the tokenizer from the texts and number the labels, into `folder`, or take up what is there."""
     key = key_of(train, valid, config, seed)
-    notes = once(folder, key, lambda new: _write(train, valid, config, new, seed, progress, learn))
+    notes = once(folder, key, lambda new, _: _write(train, valid, config, new, seed, progress, learn))
     labels = json.loads((folder / "labels.json").read_text())
     tokenizer = load_tokenizer(folder, config)
     return PreparedLabels(tokenizer, labels, Shards(folder / "train"), Shards(folder / "valid"), notes)
@@ -77,18 +79,21 @@ def _write(
     (folder / "labels.json").write_text(json.dumps(labels, ensure_ascii=False))
     numbers = {label: number for number, label in enumerate(labels)}
     writers = {side: ShardWriter(folder / side, tokenizer.size) for side in ("train", "valid")}
-    for name, corpus in [("train", train)] + ([("valid", valid)] if valid else []):
-        done = 0
-        with encoded(labelled_texts(corpus), lambda row: (row[1].source,), tokenizer) as chunks:
-            for chunk, ids_of_texts in chunks:
-                for (line, pair), ids in zip(chunk, ids_of_texts, strict=True):
+    with Encoder(tokenizer, folder, config, drawn.offered) as encoder:
+        for name, corpus in [("train", train)] + ([("valid", valid)] if valid else []):
+            done = 0
+            for chunk, encoded in encoder.chunks(labelled_texts(corpus), lambda row: (row[1].source,)):
+                rows: dict[str, list[Tokenised]] = {side: [] for side in writers}
+                for (line, pair), ids in zip(chunk, encoded.lists(), strict=True):
                     if pair.target not in numbers:
                         place = corpus.place(line)
                         raise DataError(f"{place} has the label {pair.target!r}, which training never shows.")
                     side = "valid" if name == "valid" or done in held_out else "train"
                     target = [numbers[pair.target]]
-                    writers[side].add(Tokenised(line, ids, target, pair if side == "valid" else None))
+                    rows[side].append(Tokenised(line, ids, target, pair if side == "valid" else None))
                     done += 1
+                for side, writer in writers.items():
+                    writer.add(gathered(rows[side]))
                 progress("tokenising", done)
     for writer in writers.values():
         writer.close()
@@ -120,7 +125,7 @@ class LabelledLoader(ShardLoader[Labelled]):
 
     def __init__(self, shards: Shards, longest: int, batch_tokens: int, seed: int, share: Share = WHOLE) -> None:
         super().__init__(shards, batch_tokens, seed, share)
-        self._lengths = np.minimum(shards.source_lengths, longest - 2) + 2
+        self._lengths = np.minimum(shards.source_lengths.astype(np.int32), longest - 2) + 2
 
     @property
     def lengths(self) -> list[npt.NDArray[Any]]:

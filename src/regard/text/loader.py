@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from regard.text.batch import Batch, Pairs, make_pairs
-from regard.text.order import by_length, counts_of, cut, shuffled
+from regard.text.order import by_length, counts_of, cut, largest, shuffled
 from regard.text.shards import Shards
 from regard.text.share import WHOLE, Share
 from regard.text.tokenizer import Tokenizer
@@ -87,7 +87,7 @@ class ShardLoader(ABC, Generic[BatchT]):
 
     def places(self, numbers: list[int]) -> str:
         """Where in the corpus these texts stand, for a message."""
-        lines = sorted(int(self.shards.lines[n]) for n in numbers)
+        lines = sorted(self.shards.line(n) for n in numbers)
         shown = ", ".join(map(str, lines[:8])) + (f" and {len(lines) - 8} more" if len(lines) > 8 else "")
         return f"lines {shown} of the training text"
 
@@ -101,7 +101,7 @@ class ShardLoader(ABC, Generic[BatchT]):
         sizes = np.diff(starts, append=len(planned.order))
         places = words = 0
         for lengths in self.lengths:
-            places += int((sizes * np.maximum.reduceat(lengths[planned.order], starts)).sum())
+            places += int((sizes * largest(lengths, planned.order, starts)).sum())
             words += int(lengths.sum())
         return 1 - words / places
 

@@ -10,6 +10,7 @@ Numbers = npt.NDArray[Any]
 
 AT_A_TIME = 1 << 20
 """Pairs looked at together: what is computed of them is forgotten before the next come."""
+BATCHES_AT_A_TIME = 1 << 10
 DIGIT_BITS = 16
 
 
@@ -66,6 +67,17 @@ def cut(counts: npt.NDArray[np.int64], batch_tokens: int) -> Iterator[tuple[int,
             start += size
     if start < end:
         yield start, end
+
+
+def largest(lengths: Numbers, order: Numbers, starts: npt.NDArray[np.int64]) -> Numbers:
+    """The largest of the lengths in each batch; batches begin at these places in the order."""
+    found = np.empty(len(starts), lengths.dtype)
+    ends = np.append(starts[1:], len(order))
+    for first in range(0, len(starts), BATCHES_AT_A_TIME):
+        some = slice(first, first + BATCHES_AT_A_TIME)
+        pairs = order[starts[first] : ends[some][-1]]
+        found[some] = np.maximum.reduceat(lengths[pairs], starts[some] - starts[first])
+    return found
 
 
 def _rank(source_lengths: Numbers, target_lengths: Numbers) -> npt.NDArray[np.int64]:

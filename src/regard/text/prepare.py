@@ -1,30 +1,32 @@
-"""From text to a tokenizer and ids on disk, once, in bounded memory: what a training run does before its first step."""
+"""From text to a tokenizer and ids on disk, once, in bounded memory: what a training run does before its first step.
 
-import itertools
-import json
-import os
+A preparation that is interrupted goes on where it stopped: the journal tells how far the text is safe on disk.
+"""
+
 import random
-import shutil
-from collections.abc import Callable, Generator, Iterator
-from contextlib import closing
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+import numpy as np
+import numpy.typing as npt
+
+from regard import storage
 from regard.config import TextConfig
 from regard.errors import DataError
-from regard.text.ahead import ahead
+from regard.text.cache import Journal, key_of, once
 from regard.text.corpus import Corpus
-from regard.text.documents import Documents
+from regard.text.encoding import AT_A_TIME, Encoded, Encoder
 from regard.text.pair import Pair
-from regard.text.shards import Shards, ShardWriter, Tokenised
-from regard.text.stream import Stream, StreamWriter
+from regard.text.shards import Block, Shards, ShardWriter, Written, stored
 from regard.text.tokenizer import Tokenizer, load_tokenizer
 
-ENCODED_AT_A_TIME = 5000
-THREADS = os.cpu_count() or 1
-LINES_HELD_OUT = 10_000  # of running text, when there is no other to validate on; at most a tenth of it
+SAVED_EVERY = 50 * AT_A_TIME
+"""Pairs after which what was tokenised is made safe."""
 Progress = Callable[[str, int], None]
+T = TypeVar("T")
 
 
 Learn = Callable[[list[str]], Tokenizer]
@@ -42,16 +44,6 @@ class Prepared:
     """What a person should know: what was left out and what was held out."""
 
 
-@dataclass(frozen=True)
-class PreparedText:
-    """Running text made ready for training."""
-
-    tokenizer: Tokenizer
-    train: Stream
-    valid: Stream
-    notes: list[str]
-
-
 def prepare(
     train: Corpus,
     valid: Corpus | None,
@@ -65,43 +57,21 @@ def prepare(
 
     Without `valid`, a slice of `train` is held out.
     """
-    key = key_of(train, valid, config, seed)
-    notes = once(folder, key, lambda new: _write(train, valid, config, new, seed, progress, learn))
+
+    def write(new: Path, journal: Journal) -> list[str]:
+        if "learned" not in journal.done:
+            journal.tell("learned", _learn(train, valid, config, new, seed, progress, learn))
+        learned = journal.done["learned"]
+        held_out = hold_out(train, learned["pairs"], config, seed) if valid is None else set[int]()
+        corpora = [train] if valid is None else [train, valid]
+        return learned["notes"] + _tokenise(corpora, held_out, learned["pairs"], config, new, progress, journal)
+
+    notes = once(folder, key_of(train, valid, config, seed), write)
     tokenizer = load_tokenizer(folder, config)
     return Prepared(tokenizer, Shards(folder / "train"), Shards(folder / "valid"), notes)
 
 
-def prepare_text(
-    train: Documents,
-    valid: Documents | None,
-    config: TextConfig,
-    folder: Path,
-    seed: int,
-    progress: Progress,
-    learn: Learn,
-) -> PreparedText:
-    """The same for running text. Without `valid`, its last lines are held out."""
-    key = key_of(train, valid, config, seed)
-    notes = once(folder, key, lambda new: _write_text(train, valid, config, new, seed, progress, learn))
-    tokenizer = load_tokenizer(folder, config)
-    return PreparedText(tokenizer, Stream.open(folder / "train"), Stream.open(folder / "valid"), notes)
-
-
-def once(folder: Path, key: dict[str, Any], write: Callable[[Path], list[str]]) -> list[str]:
-    """Let `write` fill the folder, unless it is there; it appears under its name only when it is complete."""
-    if not _is_complete(folder, key):
-        unfinished = folder.with_name(folder.name + ".unfinished")
-        for old in (unfinished, folder):
-            shutil.rmtree(old, ignore_errors=True)
-        unfinished.mkdir(parents=True)
-        notes = write(unfinished)
-        (unfinished / "prepared.json").write_text(json.dumps({"key": key, "notes": notes}))
-        unfinished.rename(folder)
-    stored: list[str] = json.loads((folder / "prepared.json").read_text())["notes"]
-    return stored
-
-
-def _write(
+def _learn(
     train: Corpus,
     valid: Corpus | None,
     config: TextConfig,
@@ -109,40 +79,101 @@ def _write(
     seed: int,
     progress: Progress,
     learn: Learn,
-) -> list[str]:
-    count, sentences = _draw(train, config.learn_from, seed, progress)
+) -> dict[str, Any]:
+    """Count the pairs and store the tokenizer; what there is to know of both."""
+    pairs, sentences = _draw(train, config.learn_from, seed, progress)
     notes = [str(train.skipped)] if train.skipped.total else []
-    held_out: set[int] = set()
     if valid is None:
-        held_out = hold_out(train, count, config, seed)
-        notes.append(f"held out {len(held_out):,} of {count:,} pairs for validation, as no --valid was given")
-    tokenizer = learn_into(sentences, config, folder, progress, learn, notes)
-    del sentences
-    writers = {
-        "train": ShardWriter(folder / "train", tokenizer.size),
-        "valid": ShardWriter(folder / "valid", tokenizer.size),
-    }
-    too_long = 0
-    keep = {"train": config.sampling > 0, "valid": True}
-    corpora = [("train", train)] if valid is None else [("train", train), ("valid", valid)]
-    for name, corpus in corpora:
-        for number, pair in enumerate(_tokenise(corpus, tokenizer, progress)):
-            side = "valid" if name == "valid" or number in held_out else "train"
-            if side == "train" and max(len(pair.source), len(pair.target)) > config.longest:
-                too_long += 1
-                continue
-            writers[side].add(pair if keep[side] else pair._replace(text=None))
-        if name == "valid" and corpus.skipped.total:
-            notes.append(f"{corpus.name}: {corpus.skipped}")
-    for writer in writers.values():
-        writer.close()
-    if too_long:
-        notes.append(f"left out {too_long:,} pairs longer than {config.longest} tokens (text.longest)")
-    if not len(Shards(folder / "train")):
+        held_out = len(hold_out(train, pairs, config, seed))
+        notes.append(f"held out {held_out:,} of {pairs:,} pairs for validation, as no --valid was given")
+    learn_into(sentences, config, folder, progress, learn, notes)
+    return {"pairs": pairs, "notes": notes}
+
+
+@dataclass
+class _Position:
+    """How far tokenising has come, ready for JSON."""
+
+    corpora: int = 0
+    """So many are done."""
+    pairs: int = 0
+    """And so many of the one that follows."""
+    too_long: int = 0
+    notes: list[str] = field(default_factory=list)
+    train: Written = field(default_factory=Written)
+    valid: Written = field(default_factory=Written)
+
+    @classmethod
+    def read(cls, table: dict[str, Any]) -> "_Position":
+        return cls(**{**table, "train": Written(**table["train"]), "valid": Written(**table["valid"])})
+
+
+def _tokenise(
+    corpora: list[Corpus],
+    held_out: set[int],
+    pairs: int,
+    config: TextConfig,
+    folder: Path,
+    progress: Progress,
+    journal: Journal,
+) -> list[str]:
+    at = _Position.read(journal.done["tokenised"]) if "tokenised" in journal.done else _Position()
+    tokenizer = load_tokenizer(folder, config)
+    train = ShardWriter(folder / "train", tokenizer.size, at.train)
+    valid = ShardWriter(folder / "valid", tokenizer.size, at.valid)
+
+    with Encoder(tokenizer, folder, config, 2 * pairs) as encoder:
+        for corpus in corpora[at.corpora :]:
+            rows = skipped(corpus.pairs(), at.pairs, progress)
+            for chunk, encoded in encoder.chunks(rows, lambda row: row[1]):
+                longest_N = encoded.lengths.reshape(-1, 2).max(1)
+                if at.corpora:
+                    for_valid_N = np.ones(len(chunk), bool)
+                else:
+                    for_valid_N = np.array([at.pairs + n in held_out for n in range(len(chunk))])
+                for_train_N = ~for_valid_N & (longest_N <= config.longest)
+                train.add(_chosen(chunk, encoded, for_train_N, keep_text=config.sampling > 0))
+                valid.add(_chosen(chunk, encoded, for_valid_N, keep_text=True))
+                at.too_long += int((~for_train_N & ~for_valid_N).sum())
+                at.pairs += len(chunk)
+                progress("tokenising", at.pairs)
+                if at.pairs % SAVED_EVERY == 0:
+                    at.train, at.valid = train.save(), valid.save()
+                    journal.tell("tokenised", asdict(at))
+            if at.corpora and corpus.skipped.total:
+                at.notes.append(f"{corpus.name}: {corpus.skipped}")
+            at.corpora, at.pairs = at.corpora + 1, 0
+    if not len(train):
         raise DataError(
-            f"{train.name} leaves no pair to train on: all are longer than text.longest={config.longest} tokens."
+            f"{corpora[0].name} leaves no pair to train on: all are longer than text.longest={config.longest} tokens."
         )
-    return notes
+    train.close()
+    valid.close()
+    left_out = f"left out {at.too_long:,} pairs longer than {config.longest} tokens (text.longest)"
+    return at.notes + [left_out] * bool(at.too_long)
+
+
+def _chosen(
+    chunk: list[tuple[int, Pair]], encoded: Encoded, chosen_N: npt.NDArray[np.bool_], *, keep_text: bool
+) -> Block:
+    """Some of the pairs, on their way to disk."""
+    lengths_N2 = encoded.lengths.reshape(-1, 2)
+    rows = [chunk[n] for n in np.flatnonzero(chosen_N)]
+    return Block(
+        np.array([line for line, _ in rows], np.int64),
+        lengths_N2[chosen_N],
+        encoded.ids[np.repeat(chosen_N, lengths_N2.sum(1))],
+        [stored(pair) for _, pair in rows] if keep_text else [],
+    )
+
+
+def skipped(things: Iterator[T], count: int, progress: Progress) -> Iterator[T]:
+    """What comes after so many of them."""
+    for done in range(0, count, AT_A_TIME):
+        for _ in islice(things, min(AT_A_TIME, count - done)):
+            pass
+        progress("finding the place again", done)
+    return things
 
 
 def learn_into(
@@ -153,53 +184,8 @@ def learn_into(
     tokenizer = learn(sentences)
     if tokenizer.size < config.vocabulary and config.tokenizer in ("bpe", "unigram"):
         notes.append(f"the text fills a vocabulary of {tokenizer.size:,}, not {config.vocabulary:,}")
-    (folder / tokenizer.file_name).write_bytes(tokenizer.as_bytes())
+    storage.write_file(folder / tokenizer.file_name, tokenizer.as_bytes())
     return tokenizer
-
-
-def _write_text(
-    train: Documents,
-    valid: Documents | None,
-    config: TextConfig,
-    folder: Path,
-    seed: int,
-    progress: Progress,
-    learn: Learn,
-) -> list[str]:
-    chosen = random.Random(seed)
-    drawn = Reservoir[str](config.learn_from, chosen)
-    for count, line in enumerate(train.lines(), 1):
-        drawn.offer(line.text)
-        if count % ENCODED_AT_A_TIME == 0:
-            progress("reading", count)
-    notes = [str(train.skipped)] if train.skipped.total else []
-    held_out = 0
-    if valid is None:
-        held_out = min(LINES_HELD_OUT, drawn.offered // 10)
-        if not held_out:
-            raise DataError(f"{train.name} has only {drawn.offered} lines, too few to hold some out. Give --valid.")
-        notes.append(
-            f"held out the last {held_out:,} of {drawn.offered:,} lines for validation, as no --valid was given"
-        )
-    tokenizer = learn_into(drawn.kept, config, folder, progress, learn, notes)
-    names = [("train", train)] if valid is None else [("train", train), ("valid", valid)]
-    writers = {name: StreamWriter(folder / name, tokenizer.size) for name in ("train", "valid")}
-    for name, documents in names:
-        first_held_out = drawn.offered - held_out if name == "train" else 0
-        done = 0
-        with encoded(documents.lines(), lambda line: (line.text,), tokenizer) as chunks:
-            for chunk, ids_of_lines in chunks:
-                for line, ids in zip(chunk, ids_of_lines, strict=True):
-                    side = "train" if name == "train" and done < first_held_out else "valid"
-                    writers[side].add(ids, size=len(line.text.encode()), closes=line.closes)
-                    done += 1
-                progress("tokenising", done)
-    for writer in writers.values():
-        writer.close()
-    return notes
-
-
-T = TypeVar("T")
 
 
 class Reservoir(Generic[T]):
@@ -224,7 +210,7 @@ def _draw(corpus: Corpus, most: int, seed: int, progress: Progress) -> tuple[int
     drawn = Reservoir[Pair](max(1, most // 2), random.Random(seed))
     for count, (_, pair) in enumerate(corpus.pairs(), start=1):
         drawn.offer(pair)
-        if count % ENCODED_AT_A_TIME == 0:
+        if count % AT_A_TIME == 0:
             progress("reading", count)
     return drawn.offered, [side for pair in drawn.kept for side in pair]
 
@@ -235,45 +221,3 @@ def hold_out(corpus: Corpus, count: int, config: TextConfig, seed: int) -> set[i
     if not size:
         raise DataError(f"{corpus.name} has only {count} pairs, too few to hold some out for validation. Give --valid.")
     return set(random.Random(f"held out {seed}").sample(range(count), size))
-
-
-def _tokenise(corpus: Corpus, tokenizer: Tokenizer, progress: Progress) -> Iterator[Tokenised]:
-    done = 0
-    with encoded(corpus.pairs(), lambda row: row[1], tokenizer) as chunks:
-        for chunk, ids in chunks:
-            for (line, pair), source, target in zip(chunk, ids[0::2], ids[1::2], strict=True):
-                yield Tokenised(line, source, target, pair)
-            done += len(chunk)
-            progress("tokenising", done)
-
-
-def encoded(
-    things: Iterator[T], texts: Callable[[T], tuple[str, ...]], tokenizer: Tokenizer
-) -> "closing[Generator[tuple[list[T], list[list[int]]], None, None]]":
-    """Many things at a time, and the ids of all their texts: found while those before them are written to disk."""
-
-    def chunks() -> Iterator[tuple[list[T], list[list[int]]]]:
-        while chunk := list(itertools.islice(things, ENCODED_AT_A_TIME)):
-            yield chunk, tokenizer.encode([text for thing in chunk for text in texts(thing)], threads=THREADS)
-
-    return closing(ahead(chunks()))
-
-
-def key_of(
-    train: Corpus | Documents, valid: Corpus | Documents | None, config: TextConfig, seed: int
-) -> dict[str, Any]:
-    """What the prepared text depends on."""
-    return {
-        "train": train.fingerprint(),
-        "valid": valid.fingerprint() if valid else None,
-        "text": asdict(config),
-        "seed": seed,
-        "format": 1,
-    }
-
-
-def _is_complete(folder: Path, key: dict[str, Any]) -> bool:
-    try:
-        return bool(json.loads((folder / "prepared.json").read_text())["key"] == key)
-    except (OSError, ValueError, KeyError, TypeError):
-        return False

@@ -10,49 +10,79 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from regard import storage
 from regard.errors import FolderError
 from regard.text.tokenizer import BEGIN, END
 
 WRITTEN_AT_A_TIME = 1 << 20
 
 
-class StreamWriter:
-    """Writes documents one after the other, each opened by BEGIN and closed by END."""
+@dataclass
+class Appended:
+    """What is safe on disk, ready for JSON."""
 
-    def __init__(self, folder: Path, vocabulary: int) -> None:
-        folder.mkdir(parents=True)
+    size: int = 0
+    """Of the file of ids, in bytes."""
+    bytes: int = 0
+    """Of the text."""
+    open: bool = False
+    """Whether a document has begun and not ended."""
+
+
+class StreamWriter:
+    """Writes documents one after the other, each opened by BEGIN and closed by END.
+
+    It goes on after what an earlier writer had `appended`; whatever that one wrote later is cut off.
+    """
+
+    def __init__(self, folder: Path, vocabulary: int, appended: Appended | None = None) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._dtype = np.dtype(np.uint16 if vocabulary <= 2**16 else np.uint32)
         self._ids = array("H" if self._dtype.itemsize == 2 else "I")
-        self._file = (folder / "ids").open("wb")
-        self._open = False
-        self._bytes = 0
+        self._at = appended or Appended()
+        with self._file.open("ab") as file:
+            if file.tell() < self._at.size:
+                raise _damaged(folder, "its ids have lost their end")
+            file.truncate(self._at.size)
 
     def add(self, ids: Sequence[int], *, size: int, closes: bool) -> None:
         """One more line, of `size` bytes; the last one of its document closes it."""
-        if not self._open:
+        if not self._at.open:
             self._ids.append(BEGIN)
-            self._open = True
+            self._at.open = True
         self._ids.extend(ids)
-        self._bytes += size
+        self._at.bytes += size
         if closes:
             self._ids.append(END)
-            self._open = False
+            self._at.open = False
         if len(self._ids) >= WRITTEN_AT_A_TIME:
             self._write()
 
+    def save(self) -> Appended:
+        """Wait until all that was added is on the disk."""
+        self._write()
+        storage.sync_file(self._file)
+        storage.sync_folder(self._folder)
+        return self._at
+
     def close(self) -> None:
         """Write what is left, then the index, without which the folder does not count."""
-        if self._open:
+        if self._at.open:
             self.add([], size=0, closes=True)
-        self._write()
-        self._file.close()
-        index = {"dtype": self._dtype.name, "bytes": self._bytes}
-        (self._folder / "index.json").write_text(json.dumps(index))
+        self.save()
+        index = {"dtype": self._dtype.name, "bytes": self._at.bytes}
+        storage.write_file(self._folder / "index.json", json.dumps(index).encode())
 
     def _write(self) -> None:
-        self._ids.tofile(self._file)
+        with self._file.open("ab") as file:
+            self._ids.tofile(file)
+            self._at.size = file.tell()
         del self._ids[:]
+
+    @property
+    def _file(self) -> Path:
+        return self._folder / "ids"
 
 
 @dataclass(frozen=True)
@@ -70,9 +100,11 @@ class Stream:
             index = json.loads((folder / "index.json").read_text())
             return cls(np.memmap(folder / "ids", dtype=np.dtype(index["dtype"]), mode="r"), int(index["bytes"]))
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise FolderError(
-                f"The tokenised text in {folder} is damaged ({error}). Delete that folder and try again."
-            ) from None
+            raise _damaged(folder, error) from None
 
     def __len__(self) -> int:
         return len(self.ids)
+
+
+def _damaged(folder: Path, why: object) -> FolderError:
+    return FolderError(f"The tokenised text in {folder} is damaged ({why}). Delete that folder and try again.")

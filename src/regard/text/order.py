@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 Numbers = npt.NDArray[Any]
 
-AT_A_TIME = 1 << 20
+AT_A_TIME = 1 << 18
 """Pairs looked at together: what is computed of them is forgotten before the next come."""
 BATCHES_AT_A_TIME = 1 << 10
 DIGIT_BITS = 16

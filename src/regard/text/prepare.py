@@ -64,7 +64,7 @@ def prepare(
         learned = journal.done["learned"]
         held_out = hold_out(train, learned["pairs"], config, seed) if valid is None else set[int]()
         corpora = [train] if valid is None else [train, valid]
-        return learned["notes"] + _tokenise(corpora, held_out, learned["pairs"], config, new, progress, journal)
+        return [*learned["notes"], *_tokenise(corpora, held_out, learned["pairs"], config, new, progress, journal)]
 
     notes = once(folder, key_of(train, valid, config, seed), write)
     tokenizer = load_tokenizer(folder, config)

@@ -215,5 +215,5 @@ def _map(path: Path, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
 
 
 def _starts(lengths: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    ends: npt.NDArray[np.int64] = np.cumsum(lengths, dtype=np.int64)
-    return ends - lengths
+    starts: npt.NDArray[np.int64] = np.cumsum(lengths, dtype=np.int64) - lengths
+    return starts

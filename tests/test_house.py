@@ -36,7 +36,7 @@ RUN = {
     "jobs",
     "card",
 }
-API = RUN | JOBS | {"run", "inspection", "evaluate", "perplexity", "estimate"}
+API = RUN | JOBS | {"run", "inspection", "evaluate", "perplexity", "estimate", "scale"}
 MAY_IMPORT = {
     "errors": set(),
     "config": {"errors"},
@@ -61,8 +61,9 @@ MAY_IMPORT = {
     "pages": {"errors", "storage"},
     "evaluate": DECODE | {"decode", "metrics"},
     "inspection": {"errors", "text"},
+    "scale": {"errors", "config"},
     "card": {"config", "folder", "storage", "training"},
-    "estimate": {"config", "errors", "device", "models", "text", "training"},
+    "estimate": {"config", "errors", "device", "models", "scale", "text", "training"},
     "run": RUN,
     "api": API,
     "loading": {"api", "decode", "engine", "folder", "reading"},
@@ -108,7 +109,10 @@ def test_a_model_never_imports_another() -> None:
 
 def test_what_reads_text_and_scores_it_needs_no_torch() -> None:
     text = ("alignment", "cache", "corpus", "encoding", "formats", "grammar", "order", "prepare", "shards", "tokenizer")
-    files = [*(SRC / "config").glob("*.py"), *(SRC / f"{name}.py" for name in ("metrics", "inspection", "folder"))]
+    files = [
+        *(SRC / "config").glob("*.py"),
+        *(SRC / f"{name}.py" for name in ("metrics", "inspection", "folder", "scale")),
+    ]
     files += [SRC / "decode" / f"{name}.py" for name in ("hypothesis", "translation")]
     files += [SRC / "reading" / f"{name}.py" for name in ("gaps", "labels", "texts")]
     files += [SRC / "loading.py", *(SRC / "engine").glob("*.py")]

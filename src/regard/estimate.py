@@ -1,4 +1,7 @@
-"""What a training run would take on this machine: a few real steps on made-up words, then arithmetic."""
+"""What a training run would take on this machine: a few real steps on made-up words, then arithmetic.
+
+For other machines only the parameters are counted; the rest is done on paper, in `scale`.
+"""
 
 import resource
 import sys
@@ -8,11 +11,12 @@ from typing import Any
 
 import torch
 
-from regard.config import Config, model_name
+from regard.config import Config, ModelConfig, model_name
 from regard.device import keep_memory, pick_device, pick_precision, set_threads
 from regard.errors import ConfigError
 from regard.models import build
 from regard.models.interface import Writer
+from regard.scale import Counts
 from regard.text.batch import make_pairs
 from regard.text.tokenizer import SPECIALS
 from regard.training.learner import Learner
@@ -59,7 +63,7 @@ def estimate(config: Config, pairs: int, source_characters: float, target_charac
             f"What training a {model_name(config.model)} takes cannot be estimated yet. Use --no-estimate, or another --model."
         )
     learner = Learner(model, config.train, device, pick_precision(config.train.precision, device))
-    source, target = (_tokens(characters, config) for characters in (source_characters, target_characters))
+    source, target = (text_length(config, characters) for characters in (source_characters, target_characters))
     rows = max(1, config.train.batch_tokens // (max(source, target) + 1))
     ids = torch.randint(len(SPECIALS), config.text.vocabulary, (rows, source + target)).tolist()
     batch = make_pairs([row[:source] for row in ids], [row[source:] for row in ids], list(range(rows)))
@@ -77,7 +81,17 @@ def estimate(config: Config, pairs: int, source_characters: float, target_charac
     )
 
 
-def _tokens(characters: float, config: Config) -> int:
+def count(config: ModelConfig, vocabulary: int) -> Counts:
+    """The parameters of a model, which is not made: on this device tensors have shapes but no numbers."""
+    with torch.device("meta"):
+        model = build(config, vocabulary)
+    parts = (model, *model.blocks())
+    whole, *blocks = (sum(p.numel() for p in part.parameters()) for part in parts)
+    return Counts(whole, tuple(blocks))
+
+
+def text_length(config: Config, characters: float) -> int:
+    """Tokens that a text of so many characters has, about."""
     per_token = 1.0 if config.text.tokenizer == "characters" else CHARACTERS_PER_PIECE
     return max(1, min(config.text.longest, round(characters / per_token)))
 

@@ -26,7 +26,7 @@ from regard.weights import load_weights, save_weights, start_from
 # What may change between two runs of the same command without asking: how long, how often, where.
 FREE = {
     "train.steps", "train.max_minutes", "train.patience", "train.keep", "train.samples", "train.checkpoint_minutes",
-    "train.device", "train.threads", "train.probe",
+    "train.device", "train.threads", "train.probe", "train.recompute",
 }  # fmt: skip
 TOKENS = "tokens"
 """The tokenised text, in the folder's cache."""

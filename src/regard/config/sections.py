@@ -82,6 +82,9 @@ class TrainConfig:
     keep: int = setting(5, "checkpoints kept besides the best")
     average: int = setting(5, "checkpoints averaged at the end, if validation likes the average better; 1 = none")
     ema: float = setting(0.0, "decay of an exponential moving average of the weights, e.g. 0.999; 0 = none")
+    recompute: bool = setting(
+        False, "forget what blocks computed and compute it again on the way back: less memory, more time, same weights"
+    )
     precision: Literal["auto", "float32", "bfloat16"] = setting(
         "auto", "auto = bfloat16 where the hardware is fast at it"
     )

@@ -17,6 +17,7 @@ from regard.text.batch import Batch
 from regard.training.distributed import Tensors, World, whole
 from regard.training.loss import Carried, Objective, pairs_loss
 from regard.training.optim import MovingAverage, adam, optimizer_tensors, restore_optimizer, set_rate
+from regard.training.recompute import recompute
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,8 @@ class Learner:
         # What the leader validates, where the model itself has other weights, or only a part of them.
         apart = self.world.leads and (self.world.shard or config.ema)
         self._solo = copy.deepcopy(self.model) if apart else self.model
+        if config.recompute:
+            recompute(self.model)
         self.objective = objective
         self.compute = self.world.compute(self.model, objective, self.model.blocks())
         self.carried: Carried = ()

@@ -20,7 +20,19 @@ WEIGHTS = {"errors", "config", "storage", "checkpoint", "models", "text", "folde
 SEE = {"errors", "config", "storage", "text", "pages", "layers", "models", "folder", "training"}
 DECODE = {"errors", "config", "storage", "layers", "models", "text", "see"}
 TRAIN = {"errors", "config", "storage", "checkpoint", "layers", "models", "text"}
-JOBS = {"errors", "config", "models", "text", "training", "see", "decode", "reading", "metrics", "label_metrics"}
+JOBS = {
+    "errors",
+    "config",
+    "layers",
+    "models",
+    "text",
+    "training",
+    "see",
+    "decode",
+    "reading",
+    "metrics",
+    "label_metrics",
+}
 RUN = {
     "errors",
     "config",

@@ -67,6 +67,9 @@ class TrainConfig:
     weight_decay: float = setting(0.0, "decoupled weight decay")
     clip: float = setting(1.0, "longest gradient; 0 = any")
     smoothing: float = setting(0.1, "probability the loss gives to all other words together")
+    rdrop: float = setting(
+        0.0, "R-Drop: weight of the disagreement between two dropouts of the same pair or text, e.g. 5; 0 = one pass"
+    )
     log_steps: int = setting(50, "updates between lines of the log")
     validate_steps: int = setting(1000, "updates between validations")
     metric: Literal["loss", "bleu", "chrf", "accuracy"] = setting("loss", "what the best checkpoint is best at")
@@ -95,7 +98,7 @@ class TrainConfig:
         at_least(self, "train", seed=0, steps=1, max_minutes=0, batch_tokens=1, accumulate=1, rate=0, warm_up=1)
         at_least(self, "train", plateau_patience=1, weight_decay=0, clip=0, validate_steps=1, validate_sentences=1)
         at_least(self, "train", samples=0, patience=0, checkpoint_steps=1, checkpoint_minutes=0, keep=1, average=1)
-        at_least(self, "train", threads=0, log_steps=1)
+        at_least(self, "train", threads=0, log_steps=1, rdrop=0)
         between(self, "train", 0.0, 0.999999, "beta1", "beta2", "smoothing", "ema", "plateau_factor")
         if not 0 < self.epsilon < 1:
             raise ConfigError(f"train.epsilon {self.epsilon} is out of range. Give a small number such as 1e-9.")

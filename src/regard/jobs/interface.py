@@ -59,14 +59,27 @@ class Job(ABC, Generic[TextT, ReadyT]):
     """Kept in the model folder, for whoever loads it."""
     scores: ClassVar[tuple[str, ...]]
     """What its validations report besides the loss; `train.metric` can be one of these."""
+    reads_twice: ClassVar[bool] = False
+    """Whether it can learn with R-Drop (`train.rdrop`)."""
     example: ClassVar[str]
     """How a person tries the model: a command in which DIR stands for its folder."""
 
     def __init__(self, train: TextT, valid: TextT | None, config: Config, learn: Learn | None = None) -> None:
         """Without `valid`, some of `train` is held out; without `learn`, the tokenizer is learned from the text."""
         self.train, self.valid, self.config = train, valid, config
+        if config.train.rdrop:
+            self._refuse_rdrop_without_use()
         self.learn = learn or partial(learn_tokenizer, config=config.text)
         self._prepared: ReadyT | None = None
+
+    def _refuse_rdrop_without_use(self) -> None:
+        if not self.reads_twice:
+            raise ConfigError("train.rdrop is for models that learn from pairs or labels. Leave it at 0.")
+        if self.config.model.dropout == 0:
+            raise ConfigError(
+                f"train.rdrop {self.config.train.rdrop:g} compares two dropouts, but model.dropout is 0, so that both are "
+                "the same. Set model.dropout=0.3, or train.rdrop=0."
+            )
 
     def fingerprints(self) -> dict[str, str]:
         """Hashes that change when the text does."""

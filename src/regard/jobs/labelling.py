@@ -8,6 +8,7 @@ import torch
 
 from regard.jobs.interface import Job, mean_loss, room_for
 from regard.label_metrics import accuracy
+from regard.layers.agreement import divergences
 from regard.models import build
 from regard.models.bert import Classifier
 from regard.models.interface import Model
@@ -32,11 +33,29 @@ def labels_loss(model: Classifier, batch: Labelled, smoothing: float, carried: C
     )
 
 
+def twice(alpha: float) -> Objective:
+    """The same with R-Drop: in training, each text is read twice, and what dropout makes of it must agree."""
+
+    def objective(model: Classifier, batch: Labelled, smoothing: float, carried: Carried = ()) -> Loss:
+        if not model.training:
+            return labels_loss(model, batch, smoothing)
+        hidden_BTW = model(torch.cat([batch.ids_BT] * 2), torch.cat([batch.lengths_B] * 2)).hidden_BTW
+        first_BL, second_BL = model.label(hidden_BTW).float().chunk(2)
+        losses = [
+            torch.nn.functional.cross_entropy(scores_BL, batch.labels_B, reduction="sum", label_smoothing=smoothing)
+            for scores_BL in (first_BL, second_BL)
+        ]
+        return Loss(torch.stack(losses).mean() + alpha / 4 * divergences(first_BL, second_BL).sum())
+
+    return objective
+
+
 class Labelling(Job[Corpus, PreparedLabels]):
     """Say which label a text has."""
 
     name = "labelling"
     scores = ("accuracy",)
+    reads_twice = True
     example = 'regard classify DIR "your text"'
 
     def make_ready(self, folder: Path, seed: int, progress: Progress) -> PreparedLabels:
@@ -58,7 +77,7 @@ class Labelling(Job[Corpus, PreparedLabels]):
 
     @property
     def objective(self) -> Objective:
-        return labels_loss
+        return twice(self.config.train.rdrop) if self.config.train.rdrop else labels_loss
 
     def validator(self, learner: Learner) -> Callable[[Model], Validation]:
         shards, train = self.prepared.valid, self.config.train

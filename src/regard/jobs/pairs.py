@@ -19,7 +19,7 @@ from regard.text.prepare import Prepared, Progress, prepare
 from regard.text.share import WHOLE, Share
 from regard.training.learner import Learner
 from regard.training.loop import Sample, Validation
-from regard.training.loss import Objective, pairs_loss
+from regard.training.loss import Objective, pairs_loss, twice
 
 
 class Pairs(Job[Corpus, Prepared]):
@@ -27,6 +27,7 @@ class Pairs(Job[Corpus, Prepared]):
 
     name = "pairs"
     scores = ("bleu", "chrf")
+    reads_twice = True
     example = 'regard translate DIR "your text"'
 
     def make_ready(self, folder: Path, seed: int, progress: Progress) -> Prepared:
@@ -48,7 +49,7 @@ class Pairs(Job[Corpus, Prepared]):
 
     @property
     def objective(self) -> Objective:
-        return pairs_loss
+        return twice(self.config.train.rdrop) if self.config.train.rdrop else pairs_loss
 
     def validator(self, learner: Learner) -> Callable[[Model], Validation]:
         shards, train = self.prepared.valid, self.config.train

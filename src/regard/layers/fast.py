@@ -62,12 +62,13 @@ def smoothed_cross_entropy(hidden_NW: Tensor, weight_VW: Tensor, target_N: Tenso
         return total
     losses = [
         F.cross_entropy((hidden @ weight_VW.T).float(), target, reduction="sum", label_smoothing=smoothing)
-        for hidden, target in _chunks(weight_VW, hidden_NW, target_N)
+        for hidden, target in chunks(weight_VW, hidden_NW, target_N)
     ]
     return torch.stack(losses).sum() if losses else hidden_NW.new_zeros(())
 
 
-def _chunks(weight_VW: Tensor, *by_row: Tensor) -> Iterable[tuple[Tensor, ...]]:
+def chunks(weight_VW: Tensor, *by_row: Tensor) -> Iterable[tuple[Tensor, ...]]:
+    """So many rows of each at a time that their scores over the vocabulary are not too much to hold."""
     rows = max(1, min(_ROWS, _SCORES // len(weight_VW)))
     return zip(*(torch.split(tensor, rows) for tensor in by_row), strict=True)
 
@@ -90,7 +91,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         hidden_gradient, weight_gradient = torch.empty_like(hidden), torch.zeros_like(weight_VW)
         total = torch.zeros((), device=hidden.device)
         with torch.autocast(device, enabled=False):
-            for hidden_RW, target_R, gradient_RW, error_R, inverse_R in _chunks(
+            for hidden_RW, target_R, gradient_RW, error_R, inverse_R in chunks(
                 weight, hidden, target_N, hidden_gradient, error_N, inverse_N
             ):
                 others_RV, sum_R, right_R, score_R, highest_R = _exponentials(hidden_RW, weight, target_R)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from regard.layers.agreement import agreement_loss
 from regard.layers.fast import smoothed_cross_entropy
 from regard.models.interface import LanguageModel, Output, Source, Writer
 from regard.text.batch import Pairs
@@ -35,6 +36,26 @@ def pairs_loss(model: Writer, batch: Pairs, smoothing: float, carried: Carried =
     """Of every target word given the source and the words before it; END is a word, padding is not."""
     output = model(Source(batch.source_BS, batch.source_lengths_B), batch.target_BT[:, :-1])
     return Loss(_of_words(model, output, batch.target_BT[:, 1:], smoothing))
+
+
+def twice(alpha: float) -> Objective:
+    """The same with R-Drop: in training, each pair is read twice, and what dropout makes of it must agree."""
+
+    def objective(model: Writer, batch: Pairs, smoothing: float, carried: Carried = ()) -> Loss:
+        if not model.training:
+            return pairs_loss(model, batch, smoothing)
+        # Side by side, so that every row of either half has a dropout of its own.
+        source_BS, lengths_B = torch.cat([batch.source_BS] * 2), torch.cat([batch.source_lengths_B] * 2)
+        output = model(Source(source_BS, lengths_B), torch.cat([batch.target_BT[:, :-1]] * 2))
+        labels_BT = batch.target_BT[:, 1:]
+        word_N = (labels_BT != PAD).flatten().nonzero()[:, 0]
+        first_NW, second_NW = (
+            half_BTW.flatten(0, 1).index_select(0, word_N) for half_BTW in output.hidden_BTW.chunk(2)
+        )
+        loss = agreement_loss(first_NW, second_NW, model.words.weight, labels_BT.flatten()[word_N], smoothing, alpha)
+        return Loss(loss if output.extra_loss is None else loss + output.extra_loss / 2)
+
+    return objective
 
 
 def passages_loss(model: LanguageModel, batch: Passages, smoothing: float, carried: Carried = ()) -> Loss:

@@ -78,7 +78,7 @@ MAY_IMPORT = {
     "estimate": {"config", "errors", "device", "models", "scale", "text", "training"},
     "run": RUN,
     "api": API,
-    "loading": {"api", "decode", "engine", "folder", "reading"},
+    "loading": {"api", "decode", "engine", "errors", "folder", "reading"},
     "show": {"errors", "text", "see", "decode", "reading"},
     "demo": API | {"api", "show"},
     "compare": API | {"api", "pages"},

@@ -10,6 +10,7 @@ import torch
 from regard import checkpoint, folder, run
 from regard.config import Config, merge, model_name, parse_set, read, read_from, read_recipe
 from regard.decode.author import Author
+from regard.decode.together import Together
 from regard.decode.translator import Translator
 from regard.device import keep_memory, pick_device, set_threads
 from regard.errors import FolderError
@@ -147,9 +148,17 @@ def load_as(kind: type[T], path: str | Path, *, device: str = "auto", threads: i
     return loaded
 
 
-def score(path: str | Path, data: Data, *, columns: str = "", device: str = "auto", **settings: Any) -> Report:
-    """Translate a test set with the model in a folder, and compare. `settings` as for `evaluate`."""
-    translator = load_as(Translator, path, device=device)
+def load_together(paths: Sequence[str | Path], *, device: str = "auto", threads: int = 0) -> Translator:
+    """The models in several folders as one translator, which averages their probabilities at each word."""
+    translators = [load_as(Translator, path, device=device, threads=threads) for path in paths]
+    return translators[0] if len(paths) == 1 else Together(translators, [Path(path) for path in paths])
+
+
+def score(
+    path: str | Path | Sequence[str | Path], data: Data, *, columns: str = "", device: str = "auto", **settings: Any
+) -> Report:
+    """Translate a test set with the model in a folder, or in several together, and compare. `settings` as for `evaluate`."""
+    translator = load_together([path] if isinstance(path, str | Path) else path, device=device)
     return evaluate(translator, read_pairs(data, columns), **settings)
 
 

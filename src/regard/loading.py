@@ -1,10 +1,12 @@
 """`regard.load`: a model folder opened with the engine of one's choice. Torch is imported only if it is the one."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from regard.decode.translation import TextTranslator
-from regard.engine.opening import open_translator
+from regard.engine.opening import chosen, open_translator
+from regard.errors import ConfigError
 from regard.folder import load_config
 
 if TYPE_CHECKING:
@@ -14,13 +16,18 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound="TextReader")
 
 
-def load(path: str | Path, *, engine: str = "torch", device: str = "auto", threads: int = 0) -> Any:
-    """The model in a folder, ready for what it learned.
+def load(
+    path: str | Path | Sequence[str | Path], *, engine: str = "torch", device: str = "auto", threads: int = 0
+) -> Any:
+    """The model in a folder, ready for what it learned; or a Translator that averages those in several.
 
     A Translator (pairs), an Author (running text), a Filler (hidden words) or a Labeller (labels). With `engine`
     "ctranslate2" or "auto", one that starts and works faster, and cannot show its attention; "auto" takes torch for what
     CTranslate2 cannot do.
     """
+    if not isinstance(path, str | Path):
+        paths = [Path(one) for one in path]
+        return _load_together(paths, engine=engine, device=device, threads=threads)
     path = Path(path)
 
     def with_torch() -> Any:
@@ -36,8 +43,21 @@ def load(path: str | Path, *, engine: str = "torch", device: str = "auto", threa
     return open_translator(path, with_torch, engine=engine, device=device, threads=threads)
 
 
-def load_translator(path: Path, *, engine: str, device: str, threads: int, settings: dict[str, Any]) -> TextTranslator:
-    """The same for translating alone, with these settings."""
+def _load_together(paths: list[Path], *, engine: str, device: str, threads: int) -> TextTranslator:
+    if not paths:
+        raise ConfigError("No model folder was given. Name at least one.")
+    chosen(engine, device, "several models together" if len(paths) > 1 else None)
+    from regard import api
+
+    return api.load_together(paths, device=device, threads=threads)
+
+
+def load_translator(
+    path: Path, *, others: Sequence[Path] = (), engine: str, device: str, threads: int, settings: dict[str, Any]
+) -> TextTranslator:
+    """The same for translating alone, with these settings; averaged with the `others`."""
+    if others:
+        return _load_together([path, *others], engine=engine, device=device, threads=threads)
 
     def with_torch() -> TextTranslator:
         from regard import api

@@ -7,10 +7,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from regard.cli.settings import Subparsers, add_command, add_decode_options, add_engine_options, decode_settings
-from regard.errors import DataError
+from regard.cli.settings import (
+    Subparsers,
+    add_command,
+    add_decode_options,
+    add_engine_options,
+    add_others_option,
+    decode_settings,
+)
+from regard.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
+    from regard.decode.translation import TextTranslator
     from regard.evaluate import Report
     from regard.label_metrics import LabelReport
     from regard.perplexity import TextReport
@@ -21,6 +29,7 @@ EXAMPLES = """  regard score runs/mine test.en test.fr
   regard score runs/mine test.tok.en test.tok.fr --tokenize none
   regard score runs/builtin builtin:en-fr/ambiguous --metrics bleu
   regard score runs/summaries test.jsonl --metrics rouge --references second.txt --references third.txt
+  regard score runs/one --with runs/two test.en test.fr
   regard score runs/book held-out.txt
   regard score runs/reviews test.tsv --columns text,label
 
@@ -60,6 +69,7 @@ def add_parser(commands: Subparsers) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     add_decode_options(parser)
     add_engine_options(parser)
+    add_others_option(parser)
     parser.set_defaults(run=run)
 
 
@@ -70,6 +80,8 @@ def run(options: argparse.Namespace) -> int:
     learned = load_config(options.folder)[1].get("job", "pairs")
     scorers: dict[str, Callable[[argparse.Namespace], Report | TextReport | LabelReport]]
     scorers = {"text": score_text, "labelling": score_labels}
+    if learned in scorers and options.others:
+        raise ConfigError(f"--with is for models that translate, and {options.folder} does not. Leave it out.")
     report = scorers.get(learned, score_pairs)(options)
     print(json.dumps(report.as_table(), ensure_ascii=False) if options.json else "\n".join(report.lines()))
     return 0
@@ -113,7 +125,7 @@ def score_pairs(options: argparse.Namespace) -> "Report":
     from regard.api import load_as
     from regard.decode.translator import Translator
     from regard.evaluate import evaluate
-    from regard.loading import load_translator
+    from regard.loading import load, load_translator
     from regard.storage import write_file
     from regard.text.corpus import open_corpus
 
@@ -121,10 +133,14 @@ def score_pairs(options: argparse.Namespace) -> "Report":
     pairs = [pair for _, pair in corpus.pairs()]
     references = [beside(corpus, len(pairs), name) for name in options.references]
     # Probabilities need torch, whichever engine translates.
-    translator = load_as(Translator, options.folder, device=options.device, threads=options.threads)
-    fast = load_translator(
-        options.folder, engine=options.engine, device=options.device, threads=options.threads, settings=settings
-    )
+    machine = {"device": options.device, "threads": options.threads}
+    translator: Translator
+    if options.others:
+        translator = load([options.folder, *options.others], engine=options.engine, **machine)
+        fast: TextTranslator = translator
+    else:
+        translator = load_as(Translator, options.folder, **machine)
+        fast = load_translator(options.folder, engine=options.engine, settings=settings, **machine)
     report = evaluate(
         translator,
         pairs,

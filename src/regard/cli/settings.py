@@ -120,6 +120,19 @@ def add_decode_options(parser: argparse.ArgumentParser) -> None:
     machine.add_argument("--threads", type=int, default=0, metavar="N", help="processor threads")
 
 
+def add_others_option(parser: argparse.ArgumentParser) -> None:
+    """Further models."""
+    parser.add_argument(
+        "--with",
+        dest="others",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="DIR",
+        help="average the word probabilities with those of this model folder too (same tokenizer; torch); repeatable",
+    )
+
+
 def add_engine_option(parser: argparse.ArgumentParser) -> None:
     """Which library computes."""
     parser.add_argument(

@@ -9,7 +9,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from regard.cli.settings import Subparsers, add_command, add_decode_options, add_engine_options, decode_settings
+from regard.cli.settings import (
+    Subparsers,
+    add_command,
+    add_decode_options,
+    add_engine_options,
+    add_others_option,
+    decode_settings,
+)
 from regard.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -23,6 +30,7 @@ EXAMPLES = """  regard translate runs/mine "A sentence."
   regard translate runs/mine "A sentence." --prefix "Une phrase"
   regard translate runs/mine --input book.en --engine ctranslate2 --precision float32
   regard translate runs/mine --input book.en --output book.fr --shortlist
+  regard translate runs/one "A sentence." --with runs/two --with runs/three
 
 Each input line gives one output line, in order; an empty line gives an empty line.
 With --n-best or --scores the lines are: input line number, score, text, separated by tabs."""
@@ -45,6 +53,7 @@ def add_parser(commands: Subparsers) -> None:
     parser.add_argument("--prefix", default="", metavar="TEXT", help="every translation begins like this")
     add_decode_options(parser)
     add_engine_options(parser)
+    add_others_option(parser)
     parser.set_defaults(run=run)
 
 
@@ -58,7 +67,12 @@ def run(options: argparse.Namespace) -> int:
     from regard.loading import load_translator
 
     translator = load_translator(
-        options.folder, engine=options.engine, device=options.device, threads=options.threads, settings=settings
+        options.folder,
+        others=options.others,
+        engine=options.engine,
+        device=options.device,
+        threads=options.threads,
+        settings=settings,
     )
     lines = options.text.split("\n") if options.text is not None else lines_of(options.input or "-")
     # Someone typing wants each answer at once; a file is faster in chunks.

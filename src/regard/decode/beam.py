@@ -21,7 +21,7 @@ from regard.decode.columns import Columns
 from regard.decode.hypothesis import Hypothesis, length_penalty
 from regard.decode.opening import opening
 from regard.decode.rules import Rules
-from regard.decode.words import words_of
+from regard.decode.words import scorer
 from regard.errors import ConfigError
 from regard.models.interface import Source, Writer
 from regard.see.beam import Candidate, Fate, Record, Step
@@ -50,7 +50,7 @@ def beam_search(
     finished = _Finished(source, config)
     written_BT, total_B, state = opening(model, source, prefixes, attention=config.coverage_penalty > 0)
     live = _begin(source, written_BT, total_B)
-    words = words_of(model.words.weight, config.precision, len(total_B) * config.beam, columns)
+    words = scorer(model, config.precision, len(total_B) * config.beam, columns)
     while len(live.sentence_N):
         hidden_RW, state = model.advance(live.written_RT[:, -1], state)
         if config.coverage_penalty:

@@ -14,7 +14,7 @@ from regard.config import DecodeConfig
 from regard.decode.columns import Columns
 from regard.decode.hypothesis import most_tokens
 from regard.errors import TrainingError
-from regard.models.interface import LanguageModel, Source, Writer
+from regard.models.interface import Source, Writer
 from regard.text.tokenizer import BEGIN, END, PAD, SPECIALS, UNKNOWN
 
 
@@ -67,7 +67,7 @@ class Rules:
             )
         limits = [
             # The source ends with an end token, which is not counted.
-            most_tokens(config, source_length - 1, prefix_length, _places(model, source_length))
+            most_tokens(config, source_length - 1, prefix_length, model.places(source_length) if model else None)
             for source_length, prefix_length in zip(source.lengths_B.tolist(), lengths, strict=True)
         ]
         self.limit_B = torch.tensor(limits, device=device)
@@ -126,14 +126,6 @@ class Rules:
             scores_RV[stuck_R, UNKNOWN] = unknown_R[stuck_R]
             stuck_R &= unknown_R == -math.inf
             scores_RV[stuck_R, END] = end_R[stuck_R]
-
-
-def _places(model: Writer | None, source: int) -> int | None:
-    """How long a text the model can hold for a source of so many tokens."""
-    if model is None or model.longest is None:
-        return None
-    # Begin takes one place; and in a language model the source stands before the target in the same row.
-    return model.longest - 1 - (source if isinstance(model, LanguageModel) else 0)
 
 
 def _forbid_repeats_(scores_RV: Tensor, written_RT: Tensor, n: int) -> None:

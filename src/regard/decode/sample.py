@@ -13,7 +13,7 @@ from regard.decode.columns import Columns
 from regard.decode.hypothesis import Hypothesis, length_penalty
 from regard.decode.opening import opening
 from regard.decode.rules import Rules, log_probabilities
-from regard.decode.words import words_of
+from regard.decode.words import scorer
 from regard.models.interface import Source, Writer
 from regard.text.tokenizer import END
 
@@ -29,7 +29,7 @@ def greedy(
     columns: Columns | None = None,
 ) -> list[list[Hypothesis]]:
     """The likeliest word, each time: one hypothesis for each sentence."""
-    words = words_of(model.words.weight, config.precision, len(source.lengths_B), columns)
+    words = scorer(model, config.precision, len(source.lengths_B), columns)
 
     def likeliest(rules: Rules, hidden_RW: Tensor, row_R: Tensor, written_RT: Tensor) -> tuple[Tensor, Tensor]:
         nothing_R1 = torch.zeros(len(row_R), 1, device=hidden_RW.device)
@@ -53,7 +53,7 @@ def sample(
     """
     positions = int(Rules(config, source, prefixes, model).limit_B.max()) + 1
     uniform_RT = _uniforms(source, config, positions)
-    words = words_of(model.words.weight, config.precision, len(uniform_RT), columns)
+    words = scorer(model, config.precision, len(uniform_RT), columns)
 
     def draw(rules: Rules, hidden_RW: Tensor, row_R: Tensor, written_RT: Tensor) -> tuple[Tensor, Tensor]:
         sentence_R = row_R // config.n_best

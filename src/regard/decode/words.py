@@ -10,13 +10,31 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from regard.decode.columns import Columns
+from regard.decode.ensemble import Ensemble, log_of_mean
 from regard.errors import ConfigError
+from regard.models.interface import Writer
 
 # Rows of a search from which a packed matrix is worth the packing.
 _WORTH_PACKING = 64
 
 Words = Callable[[Tensor], Tensor]
 """hidden_RW -> logits_RV, in float32."""
+
+
+def scorer(model: Writer, precision: str, rows: int, columns: Columns | None = None) -> Words:
+    """What makes a model's last layer scores, or those of several models their averaged log-probabilities."""
+    if not isinstance(model, Ensemble):
+        return words_of(model.words.weight, precision, rows, columns)
+    members = [words_of(member.words.weight, precision, rows) for member in model.members]
+    widths = model.words.widths
+
+    def score(hidden_RW: Tensor) -> Tensor:
+        parts = zip(members, hidden_RW.split(widths, -1), strict=True)
+        mean_RV = log_of_mean([words(own_RW) for words, own_RW in parts])
+        # Averaged over all words first: the mean must not depend on what columns other sentences need.
+        return mean_RV if columns is None else mean_RV[:, columns.word_C]
+
+    return score
 
 
 def words_of(weight_VW: Tensor, precision: str, rows: int, columns: Columns | None = None) -> Words:

@@ -75,6 +75,10 @@ class Writer(Model):
     longest_source: int = 1000
     """Tokens of a text to read at most: full attention grows with the square, so one endless line could take all memory."""
 
+    def places(self, source: int) -> int | None:
+        """How long a text it can hold, begin and end not counted, for a source of so many tokens; None = any."""
+        return None if self.longest is None else self.longest - 1  # begin takes one
+
     @abstractmethod
     def forward(self, source: Source, target_BT: Tensor, *, attention: bool = False) -> Output:
         """Read the source and all of the target; position t is to predict word t + 1."""
@@ -105,6 +109,10 @@ class LanguageModel(Writer):
 
     carries: bool = False
     """Whether what it remembers of one piece of text is of use for the next (recurrent models)."""
+
+    def places(self, source: int) -> int | None:
+        # The source stands before the target in the same row.
+        return None if self.longest is None else self.longest - 1 - source
 
     @abstractmethod
     def forward(

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from regard.cli.settings import (
     Subparsers,
+    add_better_options,
     add_command,
     add_decode_options,
     add_engine_options,
-    add_others_option,
     decode_settings,
 )
 from regard.errors import ConfigError, DataError
@@ -69,7 +69,7 @@ def add_parser(commands: Subparsers) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     add_decode_options(parser)
     add_engine_options(parser)
-    add_others_option(parser)
+    add_better_options(parser)
     parser.set_defaults(run=run)
 
 

@@ -120,16 +120,23 @@ def add_decode_options(parser: argparse.ArgumentParser) -> None:
     machine.add_argument("--threads", type=int, default=0, metavar="N", help="processor threads")
 
 
-def add_others_option(parser: argparse.ArgumentParser) -> None:
-    """Further models."""
-    parser.add_argument(
+def add_better_options(parser: argparse.ArgumentParser) -> None:
+    """What makes a translation better, and takes longer."""
+    group = parser.add_argument_group("better, but slower (torch)")
+    group.add_argument(
+        "--mbr",
+        type=int,
+        metavar="N",
+        help="draw N samples, and choose the text most like the others by chrF (minimum Bayes risk)",
+    )
+    group.add_argument(
         "--with",
         dest="others",
         action="append",
         default=[],
         type=Path,
         metavar="DIR",
-        help="average the word probabilities with those of this model folder too (same tokenizer; torch); repeatable",
+        help="average the word probabilities with those of this model folder too (same tokenizer); repeatable",
     )
 
 

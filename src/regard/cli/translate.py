@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, TextIO
 
 from regard.cli.settings import (
     Subparsers,
+    add_better_options,
     add_command,
     add_decode_options,
     add_engine_options,
-    add_others_option,
     decode_settings,
 )
 from regard.errors import ConfigError
@@ -30,6 +30,7 @@ EXAMPLES = """  regard translate runs/mine "A sentence."
   regard translate runs/mine "A sentence." --prefix "Une phrase"
   regard translate runs/mine --input book.en --engine ctranslate2 --precision float32
   regard translate runs/mine --input book.en --output book.fr --shortlist
+  regard translate runs/mine "A sentence." --mbr 32 --top-p 0.9
   regard translate runs/one "A sentence." --with runs/two --with runs/three
 
 Each input line gives one output line, in order; an empty line gives an empty line.
@@ -53,7 +54,7 @@ def add_parser(commands: Subparsers) -> None:
     parser.add_argument("--prefix", default="", metavar="TEXT", help="every translation begins like this")
     add_decode_options(parser)
     add_engine_options(parser)
-    add_others_option(parser)
+    add_better_options(parser)
     parser.set_defaults(run=run)
 
 
@@ -62,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
     if options.text is not None and options.input is not None:
         raise ConfigError("Both a TEXT and --input were given. Give one of them.")
     settings = decode_settings(options)
-    if settings.get("n_best", 1) > 1 and not settings.get("sample"):
+    if settings.get("n_best", 1) > 1 and not settings.get("sample") and not settings.get("mbr"):
         settings.setdefault("beam", max(4, settings["n_best"]))
     from regard.loading import load_translator
 

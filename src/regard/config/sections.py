@@ -134,6 +134,9 @@ class DecodeConfig:
     top_k: int = setting(0, "sampling: only among the k likeliest words; 0 = all")
     top_p: float = setting(1.0, "sampling: only among the likeliest words that together have this probability")
     seed: int = setting(1, "sampling: same seed, same text")
+    mbr: int = setting(
+        0, "draw so many samples, and choose the text that is most like the others by chrF; 0 = the likeliest text"
+    )
     no_repeat: int = setting(0, "never write the same n words twice in a sentence; 0 = allowed")
     min_length: int = setting(0, "tokens at least")
     max_length: int = setting(0, "tokens at most; 0 = the source's plus 50")
@@ -148,14 +151,18 @@ class DecodeConfig:
     def __post_init__(self) -> None:
         between(self, "decode", 0, LONGEST_SHORTLIST, "shortlist")
         at_least(self, "decode", beam=1, coverage_penalty=0, n_best=1, top_k=0, seed=0, no_repeat=0)
-        at_least(self, "decode", min_length=0, max_length=0, batch_tokens=1)
+        at_least(self, "decode", min_length=0, max_length=0, batch_tokens=1, mbr=0)
         if not 0 < self.temperature <= 100:
             raise ConfigError(f"decode.temperature {self.temperature} must be above 0 and at most 100.")
         if not 0 < self.top_p <= 1:
             raise ConfigError(f"decode.top_p {self.top_p} must be above 0 and at most 1.")
         if self.max_length and self.min_length > self.max_length:
             raise ConfigError(f"decode.min_length {self.min_length} exceeds decode.max_length {self.max_length}.")
-        if not self.sample and self.n_best > self.beam:
+        if self.mbr == 1 or (self.mbr and self.sample):
+            raise ConfigError(
+                f"decode.mbr {self.mbr} draws samples by itself, and compares them: give 2 or more, without decode.sample."
+            )
+        if not self.sample and not self.mbr and self.n_best > self.beam:
             raise ConfigError(
                 f"decode.n_best {self.n_best} needs as many hypotheses, but decode.beam is {self.beam}. "
                 f"Set decode.beam={self.n_best} (--beam {self.n_best}), or sample."

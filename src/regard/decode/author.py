@@ -58,6 +58,8 @@ class Author:
             raise ConfigError(
                 "A shortlist is of a source's translations, and this model goes on with a text. Set shortlist=0."
             )
+        if config.mbr:
+            raise ConfigError("decode.mbr is for translations, and this model goes on with a text. Set mbr=0.")
         (ids,) = self.tokenizer.encode([prompt])
         begun = self.tokenizer.decode(ids)
         texts = []

@@ -121,6 +121,8 @@ class TextTranslator(ABC):
     def _search(
         self, texts: list[str], prefixes: list[str], config: DecodeConfig, progress: Progress | None = None
     ) -> list[list[Translation]]:
+        if config.mbr:
+            return self._by_consensus(texts, prefixes, config, progress)
         reads, forced = self._encode(texts), self._encode(prefixes)
         found = [[Translation("", 0.0)] for _ in texts]
         asked = [
@@ -136,6 +138,19 @@ class TextTranslator(ABC):
             if progress:
                 progress(done, len(texts))
         return found
+
+    def _by_consensus(
+        self, texts: list[str], prefixes: list[str], config: DecodeConfig, progress: Progress | None
+    ) -> list[list[Translation]]:
+        """The candidates are the samples, and what beam search finds; the samples alone are what they are compared with."""
+        from regard.decode.consensus import by_consensus  # with numpy, which would cost every start
+
+        searching = dataclasses.replace(config, mbr=0, n_best=config.beam)
+        drawing = dataclasses.replace(config, mbr=0, sample=True, n_best=config.mbr)
+        searched = self._search(texts, prefixes, searching)
+        drawn = self._search(texts, prefixes, drawing, progress)
+        both = zip(searched, drawn, strict=True)
+        return [by_consensus(candidates, samples)[: config.n_best] for candidates, samples in both]
 
     def _stream(
         self, lines: Iterator[str], size: int, prefix: str, config: DecodeConfig

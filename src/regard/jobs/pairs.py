@@ -58,7 +58,7 @@ class Pairs(Job[Corpus, Prepared]):
         chosen = np.unique(np.linspace(0, len(shards) - 1, min(train.validate_sentences, len(shards))).astype(int))
         pairs = [shards.text(int(number)) for number in chosen]
         # Greedy: a validation should cost seconds, and compares a model with itself only.
-        quick = replace(self.config.decode, beam=1, n_best=1, sample=False, shortlist=0)
+        quick = replace(self.config.decode, beam=1, n_best=1, sample=False, mbr=0, shortlist=0)
 
         def validate(model: Model) -> Validation:
             assert isinstance(model, Writer), "pairs are for models that write"
@@ -74,7 +74,7 @@ class Pairs(Job[Corpus, Prepared]):
 
     def watch(self, learner: Learner) -> probe.Look:
         source, target = self._probe()
-        quick = replace(self.config.decode, beam=1, n_best=1, sample=False, shortlist=0)
+        quick = replace(self.config.decode, beam=1, n_best=1, sample=False, mbr=0, shortlist=0)
 
         def look(model: Model) -> Trace:
             assert isinstance(model, Writer), "pairs are for models that write"

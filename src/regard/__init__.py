@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from regard.decode.translator import Translator as Translator
     from regard.errors import RegardError as RegardError
     from regard.loading import load as load
+    from regard.loading import rescored as rescored
 
 _HOME = {
     "RegardError": "regard.errors",
@@ -21,6 +22,7 @@ _HOME = {
     "Translator": "regard.decode.translator",
     "check": "regard.api",
     "load": "regard.loading",
+    "rescored": "regard.loading",
     "score": "regard.api",
     "train": "regard.api",
 }

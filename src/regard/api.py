@@ -10,6 +10,7 @@ import torch
 from regard import checkpoint, folder, run
 from regard.config import Config, merge, model_name, parse_set, read, read_from, read_recipe
 from regard.decode.author import Author
+from regard.decode.rescored import Judge
 from regard.decode.together import Together
 from regard.decode.translator import Translator
 from regard.device import keep_memory, pick_device, set_threads
@@ -152,6 +153,16 @@ def load_together(paths: Sequence[str | Path], *, device: str = "auto", threads:
     """The models in several folders as one translator, which averages their probabilities at each word."""
     translators = [load_as(Translator, path, device=device, threads=threads) for path in paths]
     return translators[0] if len(paths) == 1 else Together(translators, [Path(path) for path in paths])
+
+
+def load_judge(path: str | Path, *, device: str = "auto", threads: int = 0) -> Judge:
+    """The model in a folder as a judge of translations: one that translates too, or a language model of the target."""
+    judge = load(path, device=device, threads=threads)
+    if isinstance(judge, Author):
+        return lambda _, targets: judge.log_probabilities(targets)
+    if isinstance(judge, Translator):
+        return judge.log_probabilities
+    raise FolderError(f"The model in {path} writes nothing, so it has no probability for a text. Name another one.")
 
 
 def score(

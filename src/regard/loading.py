@@ -1,6 +1,6 @@
 """`regard.load`: a model folder opened with the engine of one's choice. Torch is imported only if it is the one."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -53,7 +53,7 @@ def _load_together(paths: list[Path], *, engine: str, device: str, threads: int)
 
 
 def load_translator(
-    path: Path, *, others: Sequence[Path] = (), engine: str, device: str, threads: int, settings: dict[str, Any]
+    path: Path, *, others: Sequence[Path] = (), engine: str, device: str, threads: int, settings: Mapping[str, Any]
 ) -> TextTranslator:
     """The same for translating alone, with these settings; averaged with the `others`."""
     if others:
@@ -66,6 +66,23 @@ def load_translator(
         return api.load_as(Translator, path, device=device, threads=threads)
 
     return open_translator(path, with_torch, engine=engine, device=device, threads=threads, settings=settings)
+
+
+def rescored(
+    translator: TextTranslator,
+    judges: Sequence[str | Path],
+    weight: float = 1.0,
+    *,
+    device: str = "auto",
+    threads: int = 0,
+) -> TextTranslator:
+    """The translator, whose n-best lists the models in these folders sort anew: translators, or language models."""
+    if not judges:
+        return translator
+    from regard import api
+    from regard.decode.rescored import Rescored
+
+    return Rescored(translator, [api.load_judge(path, device=device, threads=threads) for path in judges], weight)
 
 
 def load_reader(kind: type[T], path: Path, *, engine: str, device: str, threads: int, precision: str) -> T:

@@ -80,8 +80,10 @@ def run(options: argparse.Namespace) -> int:
     learned = load_config(options.folder)[1].get("job", "pairs")
     scorers: dict[str, Callable[[argparse.Namespace], Report | TextReport | LabelReport]]
     scorers = {"text": score_text, "labelling": score_labels}
-    if learned in scorers and options.others:
-        raise ConfigError(f"--with is for models that translate, and {options.folder} does not. Leave it out.")
+    if learned in scorers and (options.others or options.rescore):
+        raise ConfigError(
+            f"--with and --rescore are for models that translate; {options.folder} does not. Leave them out."
+        )
     report = scorers.get(learned, score_pairs)(options)
     print(json.dumps(report.as_table(), ensure_ascii=False) if options.json else "\n".join(report.lines()))
     return 0
@@ -125,7 +127,7 @@ def score_pairs(options: argparse.Namespace) -> "Report":
     from regard.api import load_as
     from regard.decode.translator import Translator
     from regard.evaluate import evaluate
-    from regard.loading import load, load_translator
+    from regard.loading import load, load_translator, rescored
     from regard.storage import write_file
     from regard.text.corpus import open_corpus
 
@@ -141,6 +143,7 @@ def score_pairs(options: argparse.Namespace) -> "Report":
     else:
         translator = load_as(Translator, options.folder, **machine)
         fast = load_translator(options.folder, engine=options.engine, settings=settings, **machine)
+    fast = rescored(fast, options.rescore, options.rescore_weight, **machine)
     report = evaluate(
         translator,
         pairs,

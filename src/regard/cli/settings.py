@@ -138,6 +138,17 @@ def add_better_options(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="average the word probabilities with those of this model folder too (same tokenizer); repeatable",
     )
+    group.add_argument(
+        "--rescore",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="DIR",
+        help="let this model folder, of any tokenizer, or a language model of the target, judge the n-best too; repeatable",
+    )
+    group.add_argument(
+        "--rescore-weight", type=float, default=1.0, metavar="W", help="how much each of these counts (default 1)"
+    )
 
 
 def add_engine_option(parser: argparse.ArgumentParser) -> None:

@@ -31,6 +31,7 @@ EXAMPLES = """  regard translate runs/mine "A sentence."
   regard translate runs/mine --input book.en --engine ctranslate2 --precision float32
   regard translate runs/mine --input book.en --output book.fr --shortlist
   regard translate runs/mine "A sentence." --mbr 32 --top-p 0.9
+  regard translate runs/mine "A sentence." --beam 8 --rescore runs/larger
   regard translate runs/one "A sentence." --with runs/two --with runs/three
 
 Each input line gives one output line, in order; an empty line gives an empty line.
@@ -65,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
     settings = decode_settings(options)
     if settings.get("n_best", 1) > 1 and not settings.get("sample") and not settings.get("mbr"):
         settings.setdefault("beam", max(4, settings["n_best"]))
-    from regard.loading import load_translator
+    from regard.loading import load_translator, rescored
 
     translator = load_translator(
         options.folder,
@@ -74,6 +75,9 @@ def run(options: argparse.Namespace) -> int:
         device=options.device,
         threads=options.threads,
         settings=settings,
+    )
+    translator = rescored(
+        translator, options.rescore, options.rescore_weight, device=options.device, threads=options.threads
     )
     lines = options.text.split("\n") if options.text is not None else lines_of(options.input or "-")
     # Someone typing wants each answer at once; a file is faster in chunks.

@@ -1,23 +1,27 @@
 """A language model that goes on with a text: a beginning in, a continuation out."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from regard.config import DecodeConfig, read
 from regard.decode.beam import beam_search
+from regard.decode.probability import log_probabilities_of
 from regard.decode.sample import greedy, sample
 from regard.decode.translator import evaluating
 from regard.errors import ConfigError, DataError
 from regard.models.interface import LanguageModel, Source
 from regard.see.trace import Facts, Trace
 from regard.see.tracing import Watched, trace_text
-from regard.text.tokenizer import Tokenizer
+from regard.text.tokenizer import BEGIN, END, PAD, Tokenizer
 
 _DEFAULTS = DecodeConfig()
 # Tokens written if no limit is set.
 _ROOM = 200
+# Texts whose probability is computed together.
+_JUDGED_AT_A_TIME = 32
 
 
 class Author:
@@ -69,6 +73,23 @@ class Author:
             texts.append(prompt + whole.removeprefix(begun) if whole.startswith(begun) else whole)
         return texts
 
+    def log_probabilities(self, texts: Sequence[str]) -> list[tuple[float, int]]:
+        """For each text, the natural logarithm of its probability and its number of tokens, end counted."""
+        writes = [[BEGIN, *ids, END] for ids in self.tokenizer.encode(texts)]
+        totals = [0.0] * len(texts)
+        order = sorted(range(len(texts)), key=lambda n: len(writes[n]))
+        for first in range(0, len(order), _JUDGED_AT_A_TIME):
+            some = order[first : first + _JUDGED_AT_A_TIME]
+            longest = len(writes[some[-1]])
+            rows = [writes[n] + [PAD] * (longest - len(writes[n])) for n in some]
+            with evaluating(self.model):
+                found = log_probabilities_of(
+                    self.model, self._nothing(len(some)), torch.tensor(rows, device=self.device)
+                )
+            for n, total in zip(some, found, strict=True):
+                totals[n] = total
+        return [(total, len(ids) - 1) for total, ids in zip(totals, writes, strict=True)]
+
     def attention(self, text: str) -> Trace:
         """Where the model looks as it reads the text, from its beginning or at most from a window's length before its end.
 
@@ -109,9 +130,12 @@ class Author:
         least = config.min_length + len(ids) if config.min_length else 0
         config = dataclasses.replace(config, max_length=len(ids) + room, min_length=min(least, len(ids) + room))
         search = sample if config.sample else beam_search if config.beam > 1 else greedy
-        no_words = torch.zeros(1, 0, dtype=torch.long, device=self.device)
-        nothing = Source(no_words, torch.zeros(1, dtype=torch.long, device=self.device))
         with evaluating(self.model):
-            (found,) = search(self.model, nothing, config, [ids])
+            (found,) = search(self.model, self._nothing(1), config, [ids])
         written = [hypothesis.ids[len(ids) :] for hypothesis in found]
         return [(text, len(text) == room) for text in written]
+
+    def _nothing(self, rows: int) -> Source:
+        """What so many texts follow on, that begin by themselves."""
+        no_words = torch.zeros(rows, 0, dtype=torch.long, device=self.device)
+        return Source(no_words, torch.zeros(rows, dtype=torch.long, device=self.device))

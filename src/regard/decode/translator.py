@@ -7,13 +7,13 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy
 
 from regard.config import DecodeConfig
 from regard.decode.beam import beam_search
 from regard.decode.columns import Columns
 from regard.decode.hypothesis import Hypothesis
 from regard.decode.parallel import side_by_side
+from regard.decode.probability import log_probabilities_of
 from regard.decode.sample import greedy, sample
 from regard.decode.translation import Asked, TextTranslator, shortened
 from regard.errors import DataError
@@ -25,8 +25,6 @@ from regard.see.tracing import Watched, trace_pair
 from regard.text.tokenizer import BEGIN, END, PAD, Tokenizer
 
 _DEFAULTS = DecodeConfig()
-# Target positions whose words are scored at a time: the scores over a large vocabulary would not fit all at once.
-_SCORED_AT_A_TIME = 512
 
 
 class Translator(TextTranslator):
@@ -58,7 +56,7 @@ class Translator(TextTranslator):
         for batch in _batches(range(len(sources)), lengths, self.config.batch_tokens):
             with evaluating(self.model), _naming(sources[batch[0]]):
                 source = self._source([reads[n] for n in batch])
-                scored = self._score(source, self._padded([writes[n] for n in batch]))
+                scored = log_probabilities_of(self.model, source, self._padded([writes[n] for n in batch]))
             for n, total in zip(batch, scored, strict=True):
                 totals[n] = total
         return [(total, len(ids) - 1) for total, ids in zip(totals, writes, strict=True)]
@@ -128,22 +126,6 @@ class Translator(TextTranslator):
         batches = [[asked[n] for n in numbers] for numbers in numbered]
         with evaluating(self.model):
             yield from side_by_side(write, batches, self.device)
-
-    def _score(self, source: Source, target_BT: Tensor) -> list[float]:
-        hidden_BTW = self.model(source, target_BT[:, :-1]).hidden_BTW
-        next_BT = target_BT[:, 1:]
-        real_BT = next_BT != PAD
-        total_B = torch.zeros(len(target_BT), dtype=torch.float64)
-        parts = zip(
-            torch.split(real_BT.nonzero()[:, 0], _SCORED_AT_A_TIME),
-            torch.split(hidden_BTW[real_BT], _SCORED_AT_A_TIME),
-            torch.split(next_BT[real_BT], _SCORED_AT_A_TIME),
-            strict=True,
-        )
-        for row_X, hidden_XW, next_X in parts:
-            loss_X = cross_entropy(self.model.words(hidden_XW).float(), next_X, reduction="none")
-            total_B.index_add_(0, row_X.cpu(), -loss_X.cpu().double())
-        return [float(total) for total in total_B]
 
     def _columns(
         self, reads: Sequence[list[int]], prefixes: Sequence[list[int]], config: DecodeConfig

@@ -25,7 +25,7 @@ def test_help_needs_no_torch() -> None:
     subprocess.run([sys.executable, "-c", code + check], check=True, capture_output=True)
 
 
-NAMES = [command.__name__.rpartition(".")[2].rstrip("_") for command in COMMANDS]
+NAMES = [command.__name__.rpartition(".")[2].rstrip("_").replace("_", "-") for command in COMMANDS]
 
 
 @pytest.mark.parametrize("command", NAMES)

@@ -81,8 +81,9 @@ MAY_IMPORT = {
     "loading": {"api", "decode", "engine", "errors", "folder", "reading"},
     "show": {"errors", "text", "see", "decode", "reading"},
     "demo": API | {"api", "show"},
+    "synthetic": RUN | {"run", "decode", "loading"},
     "compare": API | {"api", "pages"},
-    "cli": API | {"api", "loading", "show", "demo", "cli", "compare", "interop", "pages"},
+    "cli": API | {"api", "loading", "show", "demo", "cli", "compare", "synthetic", "interop", "pages"},
     "__init__": {"api", "errors", "decode", "loading"},
     "__main__": {"cli"},
 }

@@ -71,7 +71,7 @@ def train(
     if world.size > 1 and "-" in data:
         raise DataError("Several processes cannot read standard input. Save it to a file first.")
     if world.leads:
-        _claim(to)
+        claim(to)
     with storage.locked(to / folder.LOCK) if world.leads else nullcontext():
         keep_memory()
         learn = (lambda _: load_tokenizer(start, config.text)) if start else None
@@ -154,7 +154,7 @@ def _train(
     return Outcome(to, state.step, reason, validation, job.example)
 
 
-def _claim(to: Path) -> None:
+def claim(to: Path) -> None:
     """Make the folder, or make sure that it is ours to write in."""
     if to.exists() and not to.is_dir():
         raise FolderError(f"--to {to} is a file. Name a folder.")

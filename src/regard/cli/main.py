@@ -6,10 +6,12 @@ import sys
 from collections.abc import Sequence
 
 from regard.cli import (
+    back_translate,
     check,
     classify,
     compare,
     demo,
+    distill,
     embed,
     explain,
     fill,
@@ -23,7 +25,10 @@ from regard.cli import (
 )
 from regard.errors import RegardError
 
-COMMANDS = (demo, train, translate, write, fill, classify, embed, see, explain, score, compare, check, models, import_)
+COMMANDS = (
+    demo, train, translate, write, fill, classify, embed, see, explain, score, compare, distill, back_translate, check,
+    models, import_,
+)  # fmt: skip
 
 EPILOG = """examples:
   regard demo                                        train and translate in four minutes, no data needed

@@ -129,15 +129,7 @@ def add_better_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="draw N samples, and choose the text most like the others by chrF (minimum Bayes risk)",
     )
-    group.add_argument(
-        "--with",
-        dest="others",
-        action="append",
-        default=[],
-        type=Path,
-        metavar="DIR",
-        help="average the word probabilities with those of this model folder too (same tokenizer); repeatable",
-    )
+    add_with_option(group)
     group.add_argument(
         "--rescore",
         action="append",
@@ -148,6 +140,19 @@ def add_better_options(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--rescore-weight", type=float, default=1.0, metavar="W", help="how much each of these counts (default 1)"
+    )
+
+
+def add_with_option(group: argparse._ActionsContainer) -> None:
+    """Further models, to write together."""
+    group.add_argument(
+        "--with",
+        dest="others",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="DIR",
+        help="average the word probabilities with those of this model folder too (same tokenizer); repeatable",
     )
 
 

@@ -5,7 +5,7 @@ import os
 import shlex
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ from regard.config import Config
 from regard.errors import ConfigError
 
 if TYPE_CHECKING:
+    from regard.run import Outcome
     from regard.training.distributed import World
 
 EXAMPLES = """  regard train train.en train.fr --valid valid.en valid.fr --to runs/mine
@@ -105,15 +106,18 @@ def _train(world: "World", options: argparse.Namespace, config: Config, stopped:
             stop=lambda: bool(stopped),
             world=world,
         )
-    if not world.leads:
-        return 0
+    return tell(outcome, options.to, stopped, world) if world.leads else 0
+
+
+def tell(outcome: "Outcome", to: Path, stopped: Sequence[int], world: "World | None" = None) -> int:
+    """How training ended, and what to do next; the exit code."""
     if outcome.reason is None:
         print(f"Saved at step {outcome.step:,}. To go on:\n  {shlex.join(['regard', *sys.argv[1:]])}", file=sys.stderr)
         # A process among others may have been stopped by them; were this a failure, torchrun would start all again.
-        return 128 + stopped[0] if world.size == 1 else 0
+        return 0 if world and world.size > 1 else 128 + stopped[0]
     if outcome.validation is not None:
         print(f"Done at step {outcome.step:,}: {outcome.reason}. Try it:", file=sys.stderr)
-        print(f"  {outcome.example.replace('DIR', str(options.to))}", file=sys.stderr)
+        print(f"  {outcome.example.replace('DIR', str(to))}", file=sys.stderr)
     return 0
 
 

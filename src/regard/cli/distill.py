@@ -1,0 +1,69 @@
+"""`regard distill`."""
+
+import argparse
+from pathlib import Path
+
+from regard.cli.settings import (
+    Subparsers,
+    add_command,
+    add_engine_options,
+    add_training_options,
+    add_with_option,
+    decode_settings,
+    training_settings,
+)
+from regard.cli.train import stop_signals, tell
+
+EXAMPLES = """  regard distill runs/large train.en train.fr --to runs/small
+  regard distill runs/one --with runs/two --with runs/three pairs.tsv --to runs/small --size tiny
+  regard distill runs/large train.en train.fr --valid valid.en valid.fr --to runs/small --beam 8 --max-minutes 60
+
+The teacher translates the sources of DATA once, into DIR/cache/distilled.tsv; then a model learns from that as it would
+with regard train, whose settings all hold (--set, --recipe and so on). A teacher's text is simpler than the true one, so
+that a small model can learn it better. Validation is on true pairs: --valid, or some that are held out of DATA.
+Stop it whenever you like (Ctrl-C saves); the same command goes on where it stopped."""
+
+
+def add_parser(commands: Subparsers) -> None:
+    """`regard distill TEACHER DATA --to DIR`."""
+    parser = add_command(commands, "distill", "train a model on what a larger one, or several, write", EXAMPLES)
+    parser.add_argument("teacher", type=Path, metavar="TEACHER", help="the model folder that translates")
+    parser.add_argument("data", nargs="+", metavar="DATA", help="the pairs whose sources it translates")
+    parser.add_argument("--to", required=True, type=Path, metavar="DIR", help="the model folder to make or go on with")
+    parser.add_argument(
+        "--valid", nargs="+", default=[], metavar="DATA", help="pairs to validate on; else some are held out"
+    )
+    teacher = parser.add_argument_group("teacher")
+    add_with_option(teacher)
+    teacher.add_argument("--beam", type=int, metavar="N", help="hypotheses it keeps at each step (default: its own)")
+    add_engine_options(parser)
+    add_training_options(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Translate, then train; or go on with either."""
+    config = training_settings(options)  # first, so that a wrong setting is told at once
+    settings = {name: value for name, value in decode_settings(options).items() if name in ("beam", "shortlist")}
+    from regard.cli.display import open_display
+    from regard.synthetic import Models, distill
+
+    teachers = Models(
+        folders=[options.teacher, *options.others],
+        settings=settings,
+        engine=options.engine,
+        device=options.device or "auto",
+        threads=options.threads or 0,
+    )
+    with stop_signals() as stopped, open_display(config.train) as display:
+        outcome = distill(
+            teachers,
+            options.data,
+            options.to,
+            config,
+            valid=options.valid,
+            display=display,
+            progress=lambda done, total: display.note(f"the teacher has translated {done:,} of {total:,} sources"),
+            stop=lambda: bool(stopped),
+        )
+    return tell(outcome, options.to, stopped)

@@ -1,0 +1,201 @@
+"""Text that models write for others to learn from: a teacher's translations, or sources for text that has none.
+
+What is written grows line by line in an unfinished file, and takes its name when it is complete. The same call goes on
+where an earlier one stopped, if models, settings and text are the same.
+"""
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from regard import folder, storage
+from regard.config import Config
+from regard.decode.translation import TextTranslator
+from regard.errors import ConfigError, DataError
+from regard.loading import load_translator
+from regard.run import Outcome, claim, train
+from regard.text.corpus import BUILTIN, Corpus, open_corpus, open_file, read_lines
+from regard.text.formats import tidy
+from regard.text.pair import Pair
+from regard.text.prepare import hold_out
+from regard.training.loop import Display
+
+DISTILLED, VALID = "distilled.tsv", "valid.tsv"
+_AT_A_TIME = 1000  # texts translated together, and counted when they are done
+
+Progress = Callable[[int, int], None]
+"""Told how many texts are done, of how many."""
+Stop = Callable[[], bool]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Models:
+    """Who translates, and how."""
+
+    folders: Sequence[Path]
+    """Several are averaged, word by word."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Those of DecodeConfig that differ from the first model's own."""
+    engine: str = "auto"
+    device: str = "auto"
+    threads: int = 0
+
+    def open(self) -> TextTranslator:
+        """Ready to translate."""
+        first, *others = self.folders
+        machine = {"engine": self.engine, "device": self.device, "threads": self.threads}
+        return load_translator(first, others=others, settings=self.settings, **machine)
+
+    def fingerprint(self) -> str:
+        """A hash that changes when the weights or the settings do."""
+        whole = hashlib.blake2b(json.dumps(dict(self.settings), sort_keys=True).encode(), digest_size=16)
+        for path in self.folders:
+            decode = dataclasses.asdict(folder.load_config(path)[0].decode)
+            whole.update(json.dumps(decode, sort_keys=True).encode())
+            with open(folder.weights_file(path), "rb") as file:
+                whole.update(hashlib.file_digest(file, "blake2b").digest())
+        return whole.hexdigest()
+
+
+def distill(
+    teachers: Models,
+    data: Sequence[str],
+    to: Path,
+    config: Config,
+    *,
+    valid: Sequence[str] = (),
+    display: Display | None = None,
+    progress: Progress = lambda done, total: None,
+    stop: Stop = lambda: False,
+) -> Outcome:
+    """Train a model on what teachers make of the sources of `data` (Kim and Rush 2016), into the folder `to`.
+
+    It is validated on true pairs: those of `valid`, or some of `data`, which the teachers are then not asked for.
+    """
+    if "-" in [*data, *valid]:
+        raise DataError("A teacher's text is read several times, so it cannot be standard input. Save it to a file.")
+    claim(to)
+    with storage.locked(to / folder.LOCK):
+        cache = to / folder.CACHE
+        with storage.explained(cache):
+            cache.mkdir(exist_ok=True)
+        corpus, checks, held_out = _parted(data, valid, config)
+        key = {"models": teachers.fingerprint(), "text": corpus.fingerprint(), "held_out": sorted(held_out)}
+        if _kept_key(cache / DISTILLED) not in (None, key):
+            raise ConfigError(
+                f"{to} learns from other text: of other teachers, search settings or DATA. Name a new folder with --to."
+            )
+        storage.write_file(cache / VALID, "".join(f"{pair.source}\t{pair.target}\n" for pair in checks).encode())
+        sources = [pair.source for number, (_, pair) in enumerate(corpus.pairs()) if number not in held_out]
+        if not _write(teachers, sources, cache / DISTILLED, key, Pair, progress, stop):
+            return Outcome(to, 0, None, None)
+    # Both are tables of two columns now, whatever the columns of DATA are.
+    config = dataclasses.replace(config, text=dataclasses.replace(config.text, columns=""))
+    names = [str(cache / DISTILLED)], [str(cache / VALID)]
+    return train(names[0], to, config, valid=names[1], display=display, stop=stop)
+
+
+def back_translate(
+    models: Models,
+    texts: Sequence[str],
+    to: Path,
+    *,
+    progress: Progress = lambda done, total: None,
+    stop: Stop = lambda: False,
+) -> bool:
+    """Write pairs whose targets are the lines of `texts` and whose sources a model wrote (Sennrich et al. 2016).
+
+    The model translates in the other direction than the one that is to learn from them. False if it was stopped before
+    the end.
+    """
+    if "-" in texts:
+        raise DataError(
+            "Back-translation goes on where it stopped, so it cannot read standard input. Save it to a file."
+        )
+    if to.exists():
+        raise ConfigError(f"--to {to} is there already, and stays as it is. Remove it, or name another file.")
+    whole = hashlib.blake2b(digest_size=16)
+    for name in texts:
+        with open(open_file(name).path, "rb") as file:
+            whole.update(hashlib.file_digest(file, "blake2b").digest())
+    lines = [text for name in texts for line in read_lines(name) if (text := tidy(line))]
+    key = {"models": models.fingerprint(), "text": whole.hexdigest()}
+    done = _write(models, lines, to, key, lambda line, written: Pair(written, line), progress, stop)
+    if done:
+        _key_file(to).unlink(missing_ok=True)
+    return done
+
+
+def _parted(data: Sequence[str], valid: Sequence[str], config: Config) -> tuple[Corpus, list[Pair], set[int]]:
+    """The corpus; the true pairs to validate on; and which of the corpus's these are, by their place, if any."""
+    columns = config.text.columns
+    corpus = open_corpus(data, columns=columns)
+    if not valid and len(data) == 1 and f"{data[0]}/valid" in BUILTIN:
+        valid = [f"{data[0]}/valid"]
+    if valid:
+        return corpus, [pair for _, pair in open_corpus(valid, columns=columns).pairs()], set()
+    count = sum(1 for _ in corpus.pairs())
+    held_out = hold_out(corpus, count, config.text, config.train.seed)
+    return corpus, [pair for number, (_, pair) in enumerate(corpus.pairs()) if number in held_out], held_out
+
+
+def _write(
+    models: Models,
+    texts: Sequence[str],
+    path: Path,
+    key: dict[str, Any],
+    made: Callable[[str, str], Pair],
+    progress: Progress,
+    stop: Stop,
+) -> bool:
+    """A table of what the models make of each text, a line for each; False if it was stopped before the end."""
+    if path.exists() and _kept_key(path) == key:
+        return True
+    unfinished = path.with_name(path.name + ".unfinished")
+    if _kept_key(path) != key:
+        unfinished.unlink(missing_ok=True)
+        storage.write_file(_key_file(path), json.dumps(key).encode())
+    translator = models.open()
+    with storage.explained(path):
+        with open(unfinished, "a", encoding="utf-8", newline="\n") as out:
+            for first in range(_whole_lines(unfinished), len(texts), _AT_A_TIME):
+                progress(first, len(texts))
+                if stop():
+                    return False
+                some = texts[first : first + _AT_A_TIME]
+                for text, found in zip(some, translator.stream(some, **models.settings), strict=True):
+                    source, target = made(text, tidy(found[0].text))
+                    out.write(f"{source}\t{target}\n")
+                out.flush()
+        progress(len(texts), len(texts))
+        storage.sync_file(unfinished)
+        unfinished.replace(path)
+        storage.sync_folder(path.parent)
+    return True
+
+
+def _whole_lines(path: Path) -> int:
+    """How many lines are there; what was written of another one is cut off."""
+    count = whole = 0
+    with open(path, "r+b") as file:
+        for line in file:
+            if line.endswith(b"\n"):
+                count, whole = count + 1, whole + len(line)
+        file.truncate(whole)
+    return count
+
+
+def _key_file(path: Path) -> Path:
+    return path.with_name(path.name + ".key")
+
+
+def _kept_key(path: Path) -> Any:
+    """What the file, finished or not, was made from; None if nobody knows."""
+    try:
+        return json.loads(_key_file(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None

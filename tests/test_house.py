@@ -83,7 +83,8 @@ MAY_IMPORT = {
     "demo": API | {"api", "show"},
     "synthetic": RUN | {"run", "decode", "loading"},
     "compare": API | {"api", "pages"},
-    "cli": API | {"api", "loading", "show", "demo", "cli", "compare", "synthetic", "interop", "pages"},
+    "tune": RUN | {"run", "compare"},
+    "cli": API | {"api", "loading", "show", "demo", "cli", "compare", "tune", "synthetic", "interop", "pages"},
     "__init__": {"api", "errors", "decode", "loading"},
     "__main__": {"cli"},
 }

@@ -154,14 +154,14 @@ def _train(
     return Outcome(to, state.step, reason, validation, job.example)
 
 
-def claim(to: Path) -> None:
-    """Make the folder, or make sure that it is ours to write in."""
+def claim(to: Path, mark: str = folder.CONFIG) -> None:
+    """Make the folder, or make sure that it is ours to write in: it holds a file of the name `mark`, or nothing."""
     if to.exists() and not to.is_dir():
         raise FolderError(f"--to {to} is a file. Name a folder.")
     with storage.explained(to):
         to.mkdir(parents=True, exist_ok=True)
     strangers = sorted(path.name for path in to.iterdir() if path.name not in (folder.LOCK, folder.CACHE))
-    if strangers and not (to / folder.CONFIG).exists():
+    if strangers and not (to / mark).exists():
         raise FolderError(
             f"--to {to} holds other files ({strangers[0]}), which stay untouched. Name a new or empty folder."
         )

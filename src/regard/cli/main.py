@@ -21,13 +21,14 @@ from regard.cli import (
     see,
     train,
     translate,
+    tune,
     write,
 )
 from regard.errors import RegardError
 
 COMMANDS = (
-    demo, train, translate, write, fill, classify, embed, see, explain, score, compare, distill, back_translate, check,
-    models, import_,
+    demo, train, translate, write, fill, classify, embed, see, explain, score, compare, tune, distill, back_translate,
+    check, models, import_,
 )  # fmt: skip
 
 EPILOG = """examples:

@@ -56,6 +56,16 @@ def add_training_options(parser: argparse.ArgumentParser) -> None:
 
 def training_settings(options: argparse.Namespace, start: Path | None = None) -> Config:
     """Recipe first, then `--set`, then the options of their own; all over what the folder `start` holds, if given."""
+    table = training_tables(options)
+    if start is None:
+        return read(table)
+    from regard.folder import load_config
+
+    return read_from(load_config(start)[0], table)
+
+
+def training_tables(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    """What was given by recipe, `--set` and options, unchecked."""
     named = {
         "model": {"name": options.model, "size": options.size},
         "train": {
@@ -69,12 +79,7 @@ def training_settings(options: argparse.Namespace, start: Path | None = None) ->
     }
     given = {s: {k: v for k, v in table.items() if v is not None} for s, table in named.items()}
     recipe = read_recipe(options.recipe) if options.recipe else {}
-    table = merge(recipe, parse_set(options.set), given)
-    if start is None:
-        return read(table)
-    from regard.folder import load_config
-
-    return read_from(load_config(start)[0], table)
+    return merge(recipe, parse_set(options.set), given)
 
 
 class ShowSettings(argparse.Action):

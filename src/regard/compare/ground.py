@@ -17,6 +17,7 @@ from regard.compare.plan import SAME, Contender, Plan, Request, make_plan
 from regard.compare.worker import Order, Stop, StoppedError
 from regard.config import as_table
 from regard.errors import ConfigError, DataError, FolderError
+from regard.run import claim
 from regard.text.corpus import BUILTIN, Corpus, open_corpus
 from regard.text.pair import Pair
 from regard.text.prepare import Prepared, prepare
@@ -116,7 +117,7 @@ def opened(request: Request, note: Note, stop: Stop) -> Iterator[Ground]:
     if request.test:
         open_corpus(request.test, columns=plan.shared.text.columns)  # told now, not after an hour of other work
     fingerprints = {"train": train.fingerprint(), "valid": valid.fingerprint() if valid else ""}
-    _claim(request.to)
+    claim(request.to, MARK)
     with storage.locked(request.to / folder.LOCK):
         _agree(request.to, plan, fingerprints)
         prepared = _prepare(request.to, train, valid, plan, note, stop)
@@ -134,19 +135,6 @@ def _open(request: Request, plan: Plan) -> tuple[Corpus, Corpus | None, list[str
     if not valid and len(request.data) == 1 and f"{request.data[0]}/valid" in BUILTIN:
         valid = [f"{request.data[0]}/valid"]
     return open_corpus(request.data, columns=columns), open_corpus(valid, columns=columns) if valid else None, valid
-
-
-def _claim(to: Path) -> None:
-    """Make the folder, or make sure that it is a comparison's."""
-    if to.exists() and not to.is_dir():
-        raise FolderError(f"--to {to} is a file. Name a folder.")
-    with storage.explained(to):
-        to.mkdir(parents=True, exist_ok=True)
-        strangers = sorted(path.name for path in to.iterdir() if path.name != folder.LOCK)
-    if strangers and not (to / MARK).exists():
-        raise FolderError(
-            f"--to {to} holds other files ({strangers[0]}), which stay untouched. Name a new or empty folder."
-        )
 
 
 def _agree(to: Path, plan: Plan, fingerprints: dict[str, str]) -> None:

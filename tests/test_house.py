@@ -48,7 +48,7 @@ RUN = {
     "jobs",
     "card",
 }
-API = RUN | JOBS | {"run", "inspection", "evaluate", "perplexity", "estimate", "scale"}
+API = RUN | JOBS | {"run", "inspection", "evaluate", "searches", "perplexity", "estimate", "scale"}
 MAY_IMPORT = {
     "errors": set(),
     "config": {"errors"},
@@ -72,6 +72,7 @@ MAY_IMPORT = {
     "interop": WEIGHTS | {"weights"},
     "pages": {"errors", "storage"},
     "evaluate": DECODE | {"decode", "metrics"},
+    "searches": {"errors", "text", "decode", "metrics"},
     "inspection": {"errors", "text"},
     "scale": {"errors", "config"},
     "card": {"config", "folder", "storage", "training"},
@@ -125,7 +126,7 @@ def test_what_reads_text_and_scores_it_needs_no_torch() -> None:
     text = ("alignment", "cache", "corpus", "encoding", "formats", "grammar", "order", "prepare", "shards", "tokenizer")
     files = [
         *(SRC / "config").glob("*.py"),
-        *(SRC / f"{name}.py" for name in ("metrics", "inspection", "folder", "scale")),
+        *(SRC / f"{name}.py" for name in ("metrics", "inspection", "folder", "scale", "searches")),
     ]
     files += [SRC / "decode" / f"{name}.py" for name in ("hypothesis", "translation")]
     files += [SRC / "reading" / f"{name}.py" for name in ("gaps", "labels", "texts")]

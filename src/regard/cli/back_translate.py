@@ -58,5 +58,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def show(done: int, total: int) -> None:
-    """Progress on stderr."""
-    print(f"{done:,} of {total:,} lines translated", file=sys.stderr, flush=True)
+    """Progress on stderr: one line that changes, or many where nobody watches."""
+    end = "" if sys.stderr.isatty() and done < total else "\n"
+    print(f"\r{done:,} of {total:,} lines translated", end=end, file=sys.stderr, flush=True)

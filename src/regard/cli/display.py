@@ -58,6 +58,10 @@ class Lines(Display):
     def note(self, text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
+    def counting(self, what: str, done: int, total: int) -> None:
+        """How far something has come that must be done before training."""
+        self.note(f"{what}: {done:,} of {total:,}")
+
     def training(self, state: TrainState, line: dict[str, Any]) -> None:
         self.note(
             f"step {line['step']:,}  epoch {line['epoch'] + 1}  loss {line['loss']:.3f}  rate {line['rate']:.2g}  "
@@ -101,6 +105,10 @@ class Bar(Lines):
 
     def note(self, text: str) -> None:
         self._progress.console.print(escape(text), highlight=False)
+
+    def counting(self, what: str, done: int, total: int) -> None:
+        described = f"{what}: {done:,} of {total:,}"
+        self._progress.update(self._task, completed=done / max(1, total), description=described, visible=True)
 
     def training(self, state: TrainState, line: dict[str, Any]) -> None:
         self._losses.append(line["loss"])

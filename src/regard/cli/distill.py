@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
             config,
             valid=options.valid,
             display=display,
-            progress=lambda done, total: display.note(f"the teacher has translated {done:,} of {total:,} sources"),
+            progress=lambda done, total: display.counting("the teacher translates", done, total),
             stop=lambda: bool(stopped),
         )
     return tell(outcome, options.to, stopped)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from regard.evaluate import Report
     from regard.label_metrics import LabelReport
     from regard.perplexity import TextReport
+    from regard.searches import Trials
     from regard.text.corpus import Corpus
 
 EXAMPLES = """  regard score runs/mine test.en test.fr
@@ -30,6 +31,7 @@ EXAMPLES = """  regard score runs/mine test.en test.fr
   regard score runs/builtin builtin:en-fr/ambiguous --metrics bleu
   regard score runs/summaries test.jsonl --metrics rouge --references second.txt --references third.txt
   regard score runs/one --with runs/two test.en test.fr
+  regard score runs/mine valid.en valid.fr --tune --keep
   regard score runs/book held-out.txt
   regard score runs/reviews test.tsv --columns text,label
 
@@ -67,6 +69,10 @@ def add_parser(commands: Subparsers) -> None:
     parser.add_argument("--columns", default="", metavar="A,B", help="columns or keys of source and target")
     parser.add_argument("--output", type=Path, metavar="FILE", help="also write the translations to a file")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument(
+        "--tune", action="store_true", help="try several beams and length penalties, by the first of --metrics"
+    )
+    parser.add_argument("--keep", action="store_true", help="with --tune: make the best search the model's own")
     add_decode_options(parser)
     add_engine_options(parser)
     add_better_options(parser)
@@ -78,13 +84,15 @@ def run(options: argparse.Namespace) -> int:
     from regard.folder import load_config
 
     learned = load_config(options.folder)[1].get("job", "pairs")
-    scorers: dict[str, Callable[[argparse.Namespace], Report | TextReport | LabelReport]]
+    scorers: dict[str, Callable[[argparse.Namespace], Report | TextReport | LabelReport | Trials]]
     scorers = {"text": score_text, "labelling": score_labels}
-    if learned in scorers and (options.others or options.rescore):
+    if learned in scorers and (options.others or options.rescore or options.tune):
         raise ConfigError(
-            f"--with and --rescore are for models that translate; {options.folder} does not. Leave them out."
+            f"--with, --rescore and --tune are for models that translate; {options.folder} does not. Leave them out."
         )
-    report = scorers.get(learned, score_pairs)(options)
+    if options.keep and not options.tune:
+        raise ConfigError("--keep keeps what --tune found. Give both, or none.")
+    report = scorers.get(learned, score_searches if options.tune else score_pairs)(options)
     print(json.dumps(report.as_table(), ensure_ascii=False) if options.json else "\n".join(report.lines()))
     return 0
 
@@ -119,6 +127,34 @@ def score_labels(options: argparse.Namespace) -> "LabelReport":
     if options.output:
         write_file(options.output, "".join(label + "\n" for label in guessed).encode())
     return LabelReport.of(guessed, [pair.target for pair in pairs])
+
+
+def score_searches(options: argparse.Namespace) -> "Trials":
+    """Search in several ways; the best may become the model's own."""
+    settings = decode_settings(options)
+    from dataclasses import replace
+
+    from regard.folder import load_config, save_config
+    from regard.loading import load_translator, rescored
+    from regard.searches import try_searches
+    from regard.text.corpus import open_corpus
+
+    pairs = [pair for _, pair in open_corpus(options.data, columns=options.columns).pairs()]
+    machine = {"device": options.device, "threads": options.threads}
+    translator = load_translator(
+        options.folder, others=options.others, engine=options.engine, settings=settings, **machine
+    )
+    translator = rescored(translator, options.rescore, options.rescore_weight, **machine)
+    for name in ("beam", "length_penalty", "n_best"):
+        settings.pop(name, None)
+    metric = options.metrics.split(",")[0]
+    found = try_searches(translator, pairs, metric=metric, tokenize=options.tokenize, **settings)
+    if options.keep:
+        config, about = load_config(options.folder)
+        best = found.trials[0]
+        decode = replace(config.decode, beam=best.beam, length_penalty=best.length_penalty, n_best=1)
+        save_config(options.folder, replace(config, decode=decode), about)
+    return found
 
 
 def score_pairs(options: argparse.Namespace) -> "Report":

@@ -45,6 +45,18 @@ def test_a_terminal_gets_a_bar_with_the_course_of_the_loss(monkeypatch: pytest.M
         assert part in terminal.getvalue()
 
 
+def test_what_comes_before_training_is_counted_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    display.Lines().counting("reading", 1500, 6000)
+    assert capsys.readouterr().err == "reading: 1,500 of 6,000\n"
+    terminal = io.StringIO()
+    monkeypatch.setattr(display, "Console", lambda **_: Console(file=terminal, force_terminal=True, width=160))
+    with display.Bar(TrainConfig()) as bar:
+        bar.counting("reading", 1500, 6000)
+    assert "reading: 1,500 of 6,000" in terminal.getvalue() and "25%" in terminal.getvalue()
+
+
 def test_a_bar_is_only_for_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
     for is_terminal, kind in ((True, display.Bar), (False, display.Lines)):
         monkeypatch.setattr("sys.stderr.isatty", lambda is_terminal=is_terminal: is_terminal, raising=False)

@@ -9,6 +9,8 @@ from torch import Tensor
 
 from regard.layers.fast import chunks
 
+_HELD = 8  # tensors of scores at the same time
+
 
 def divergences(first_NV: Tensor, second_NV: Tensor) -> Tensor:
     """KL(p | q) + KL(q | p) of each row, p and q being the softmax of the two scores.
@@ -43,7 +45,7 @@ class _AgreementLoss(torch.autograd.Function):
         share, right = smoothing / len(weight), (1 - smoothing) / 2
         with torch.autocast(device, enabled=False):
             for first_RW, second_RW, target_R, first_gradient_RW, second_gradient_RW in chunks(
-                weight, first, second, target_N, first_gradient, second_gradient
+                weight, first, second, target_N, first_gradient, second_gradient, held=_HELD
             ):
                 p_score_RV, q_score_RV = (first_RW @ weight.T).float(), (second_RW @ weight.T).float()
                 gap_RV = (p_score_RV - q_score_RV).mul_(alpha / 4)

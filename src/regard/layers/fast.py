@@ -67,9 +67,9 @@ def smoothed_cross_entropy(hidden_NW: Tensor, weight_VW: Tensor, target_N: Tenso
     return torch.stack(losses).sum() if losses else hidden_NW.new_zeros(())
 
 
-def chunks(weight_VW: Tensor, *by_row: Tensor) -> Iterable[tuple[Tensor, ...]]:
-    """So many rows of each at a time that their scores over the vocabulary are not too much to hold."""
-    rows = max(1, min(_ROWS, _SCORES // len(weight_VW)))
+def chunks(weight_VW: Tensor, *by_row: Tensor, held: int = 1) -> Iterable[tuple[Tensor, ...]]:
+    """So many rows of each at a time that `held` tensors of their scores over the vocabulary are not too much to hold."""
+    rows = max(1, min(_ROWS, _SCORES // (held * len(weight_VW))))
     return zip(*(torch.split(tensor, rows) for tensor in by_row), strict=True)
 
 

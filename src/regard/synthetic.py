@@ -47,8 +47,14 @@ class Models:
     def open(self) -> TextTranslator:
         """Ready to translate."""
         first, *others = self.folders
-        machine = {"engine": self.engine, "device": self.device, "threads": self.threads}
-        return load_translator(first, others=others, settings=self.settings, **machine)
+        return load_translator(
+            first,
+            others=others,
+            settings=self.settings,
+            engine=self.engine,
+            device=self.device,
+            threads=self.threads,
+        )
 
     def fingerprint(self) -> str:
         """A hash that changes when the weights or the settings do."""

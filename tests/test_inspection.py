@@ -49,7 +49,7 @@ class Listed(Corpus):
     def pairs(self) -> Iterator[tuple[int, Pair]]:
         return enumerate(self._make if isinstance(self._make, list) else self._make(), 1)
 
-    def fingerprint(self) -> str:
+    def hashed(self) -> str:
         return ""
 
 

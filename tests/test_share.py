@@ -6,7 +6,7 @@ import torch
 
 from regard.text.loader import Loader, plan
 from regard.text.passages import PassageLoader
-from regard.text.shards import Shards, ShardWriter, Tokenised
+from regard.text.shards import Shards, ShardWriter, Tokenised, gathered
 from regard.text.share import Share
 from regard.text.stream import Stream
 
@@ -40,7 +40,7 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> Shards:
     random = np.random.default_rng(1)
     for line in range(1, 301):
         source, target = (random.integers(5, 50, random.integers(1, 12)).tolist() for _ in range(2))
-        writer.add(Tokenised(line, source, target, None))
+        writer.add(gathered([Tokenised(line, source, target, None)]))
     writer.close()
     return Shards(folder)
 

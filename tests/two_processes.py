@@ -22,7 +22,7 @@ from regard.text.labelled import LabelledLoader
 from regard.text.loader import Loader
 from regard.text.masking import MaskedLoader
 from regard.text.passages import PassageLoader
-from regard.text.shards import Shards, ShardWriter, Tokenised
+from regard.text.shards import Shards, ShardWriter, Tokenised, gathered
 from regard.text.share import Share
 from regard.text.stream import Stream
 from regard.text.tokenizer import BEGIN, END, Listed
@@ -45,7 +45,7 @@ def pairs(folder: Path, labels: bool) -> Shards:
             if labels
             else random.integers(6, WORDS.size, random.integers(2, 12)).tolist()
         )
-        writer.add(Tokenised(line, source, target, None))
+        writer.add(gathered([Tokenised(line, source, target, None)]))
     writer.close()
     return Shards(folder)
 

@@ -80,7 +80,7 @@ def train(
         if about is None:
             return Outcome(to, 0, None, None)
         if not world.leads:
-            job.prepare(to / folder.CACHE / TOKENS, config.train.seed, _no_progress)
+            job.take_up(to / folder.CACHE / TOKENS, config.train.seed, about["text"])
         return _train(to, config, job, about, start, display, stop, world)
 
 
@@ -200,10 +200,6 @@ def _agree(
 
 def _log(path: Path, size: int, world: World) -> Log | NoLog:
     return Log(path, size) if world.leads else NoLog()
-
-
-def _no_progress(what: str, done: int) -> None:
-    """Nobody waits for the processes that do not lead."""
 
 
 class StoppedError(Exception):

@@ -28,6 +28,7 @@ class Text(Protocol):
     """A text that can be read again and again."""
 
     name: str
+    known: str
 
     def fingerprint(self) -> str:
         """A hash that changes when the content does."""
@@ -84,6 +85,13 @@ class Job(ABC, Generic[TextT, ReadyT]):
     def fingerprints(self) -> dict[str, str]:
         """Hashes that change when the text does."""
         return {"train": self.train.fingerprint(), "valid": self.valid.fingerprint() if self.valid else ""}
+
+    def take_up(self, folder: Path, seed: int, fingerprints: dict[str, str]) -> None:
+        """What another process prepared in `folder`, and whose fingerprints it tells: the text need not be read for that."""
+        for text, side in ((self.train, "train"), (self.valid, "valid")):
+            if text is not None:
+                text.known = fingerprints[side]
+        self.prepare(folder, seed, lambda what, done: None)
 
     def prepare(self, folder: Path, seed: int, progress: Progress) -> list[str]:
         """Make the text ready in `folder`, or take up what is there; what a person should know about it."""

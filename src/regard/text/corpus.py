@@ -86,15 +86,22 @@ class Corpus(ABC):
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.known = ""
+        """The fingerprint, once it was computed, or told by whoever did."""
         self.skipped = Skips()
 
     @abstractmethod
     def pairs(self) -> Iterator[tuple[int, Pair]]:
         """Each usable pair and the number of its line, from 1. A complete pass leaves its count in `skipped`."""
 
-    @abstractmethod
     def fingerprint(self) -> str:
-        """A hash that changes when the content does."""
+        """A hash that changes when the content does; a large text is read for it only once."""
+        self.known = self.known or self.hashed()
+        return self.known
+
+    @abstractmethod
+    def hashed(self) -> str:
+        """The hash, computed from the content."""
 
     def place(self, number: int) -> str:
         """How messages point to a line."""
@@ -123,7 +130,7 @@ class FileCorpus(Corpus):
             what = f"{skips}. Mend these lines" if skips.total else "it is empty. Check how it was made"
             raise DataError(f"{self.name} holds no usable pair: {what}, or give another file.")
 
-    def fingerprint(self) -> str:
+    def hashed(self) -> str:
         # Each file's hash goes in rather than its content, so that a line moved from one file to the next still shows.
         whole = hashlib.blake2b(self.columns.encode(), digest_size=16)
         for file in self.files:
@@ -157,7 +164,7 @@ class BuiltinCorpus(Corpus):
     def pairs(self) -> Iterator[tuple[int, Pair]]:
         return enumerate(self._made, 1)
 
-    def fingerprint(self) -> str:
+    def hashed(self) -> str:
         content = f"{self.name} {self.task.count} {self.task.seed}"
         return hashlib.blake2b(content.encode(), digest_size=16).hexdigest()
 

@@ -32,15 +32,22 @@ class Documents(ABC):
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.known = ""
+        """The fingerprint, once it was computed, or told by whoever did."""
         self.skipped = Skips(unit="line")
 
     @abstractmethod
     def lines(self) -> Iterator[Line]:
         """All lines of all documents. A complete pass leaves what it left out in `skipped`."""
 
-    @abstractmethod
     def fingerprint(self) -> str:
-        """A hash that changes when the content does."""
+        """A hash that changes when the content does; a large text is read for it only once."""
+        self.known = self.known or self.hashed()
+        return self.known
+
+    @abstractmethod
+    def hashed(self) -> str:
+        """The hash, computed from the content."""
 
 
 def open_documents(
@@ -87,7 +94,7 @@ class Files(Documents):
         if not usable:
             raise DataError(f"{self.name} holds no text. Check how it was made, or give another file.")
 
-    def fingerprint(self) -> str:
+    def hashed(self) -> str:
         whole = hashlib.blake2b(f"{self.unit} {self.key}".encode(), digest_size=16)
         for file in self.files:
             with explained(file.name), file.path.open("rb") as stream:
@@ -128,7 +135,7 @@ class Manual(Documents):
         for topic in self._topics:
             yield from of_document(topic)
 
-    def fingerprint(self) -> str:
+    def hashed(self) -> str:
         return hashlib.blake2b("\0".join(self._topics).encode(), digest_size=16).hexdigest()
 
     @cached_property

@@ -14,16 +14,16 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import asdict
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from queue import SimpleQueue
-from typing import IO, NamedTuple, TypeVar
+from typing import IO, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from regard.config import TextConfig
 from regard.errors import TrainingError
+from regard.text.bulk import BulkEncoder, Encoded
 from regard.text.tokenizer import Tokenizer, load_tokenizer
 
 AT_A_TIME = 2000
@@ -36,24 +36,12 @@ _SIZES = struct.Struct("<QQ")
 T = TypeVar("T")
 
 
-class Encoded(NamedTuple):
-    """The ids of some texts, one after the other."""
-
-    lengths: npt.NDArray[np.int32]
-    ids: npt.NDArray[np.int32]
-
-    def lists(self) -> list[list[int]]:
-        """The ids of each text."""
-        ends = np.cumsum(self.lengths, dtype=np.int64)
-        return [ids.tolist() for ids in np.split(self.ids, ends[:-1])]
-
-
 class Encoder:
     """Finds the ids of texts, many at a time and in the order in which they come. Leave it as a context."""
 
     def __init__(self, tokenizer: Tokenizer, folder: Path, config: TextConfig, texts: int) -> None:
         """`folder` holds the same tokenizer, for other processes; `texts` is how many there will be, about."""
-        self._tokenizer = tokenizer
+        self._own = BulkEncoder(tokenizer)
         self._processes = min(CORES, MOST_PROCESSES) if texts >= MANY and CORES > 1 else 0
         self._command = [sys.executable, "-P", "-m", __name__, str(folder), json.dumps(asdict(config))]
         self._idle: SimpleQueue[subprocess.Popen[bytes]] = SimpleQueue()
@@ -79,7 +67,7 @@ class Encoder:
         chunks = iter(lambda: list(islice(things, AT_A_TIME)), [])
         asked = ((chunk, [text for thing in chunk for text in texts(thing)]) for chunk in chunks)
         if not self._processes:
-            yield from ((chunk, _packed(self._tokenizer.encode(wanted, threads=CORES))) for chunk, wanted in asked)
+            yield from ((chunk, self._own.encode(wanted, threads=CORES)) for chunk, wanted in asked)
             return
         waiting: deque[tuple[list[T], Future[Encoded]]] = deque()
         for chunk, wanted in asked:
@@ -115,10 +103,6 @@ def _answered(chunk: list[T], answer: "Future[Encoded]") -> tuple[list[T], Encod
     return chunk, answer.result()
 
 
-def _packed(ids: list[list[int]]) -> Encoded:
-    return Encoded(np.array([len(one) for one in ids], np.int32), np.fromiter(chain.from_iterable(ids), np.int32))
-
-
 def _read(stream: IO[bytes], size: int) -> bytes:
     content = stream.read(size)
     if len(content) < size:
@@ -126,21 +110,18 @@ def _read(stream: IO[bytes], size: int) -> bytes:
     return content
 
 
-def _serve(tokenizer: Tokenizer, source: IO[bytes], to: IO[bytes]) -> None:
+def _serve(encoder: BulkEncoder, source: IO[bytes], to: IO[bytes]) -> None:
     """The other end of the pipe."""
     while header := source.read(_SIZE.size):
-        encoded = _packed(tokenizer.encode(json.loads(_read(source, *_SIZE.unpack(header)))))
+        encoded = encoder.encode(json.loads(_read(source, *_SIZE.unpack(header))))
         to.write(_SIZES.pack(*map(len, encoded)) + encoded.lengths.tobytes() + encoded.ids.tobytes())
         to.flush()
 
 
 if __name__ == "__main__":
     try:
-        _serve(
-            load_tokenizer(Path(sys.argv[1]), TextConfig(**json.loads(sys.argv[2]))),
-            sys.stdin.buffer,
-            sys.stdout.buffer,
-        )
+        tokenizer = load_tokenizer(Path(sys.argv[1]), TextConfig(**json.loads(sys.argv[2])))
+        _serve(BulkEncoder(tokenizer), sys.stdin.buffer, sys.stdout.buffer)
     except (BrokenPipeError, EOFError):
         # Nobody waits for an answer any more.
         os._exit(0)

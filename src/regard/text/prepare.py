@@ -16,9 +16,10 @@ import numpy.typing as npt
 from regard import storage
 from regard.config import TextConfig
 from regard.errors import DataError
+from regard.text.bulk import Encoded
 from regard.text.cache import Journal, key_of, once
 from regard.text.corpus import Corpus
-from regard.text.encoding import AT_A_TIME, Encoded, Encoder
+from regard.text.encoding import AT_A_TIME, Encoder
 from regard.text.pair import Pair
 from regard.text.shards import Block, Shards, ShardWriter, Written, stored
 from regard.text.tokenizer import Tokenizer, load_tokenizer

@@ -7,6 +7,7 @@ RegardError            every message a user can cause; the command line prints i
 ├── BusyError          another process is training in this folder
 ├── TraceError         what was to be seen is not there, or cannot be right
 ├── TrainingError      training cannot go on: a loss that is not a number
+├── WorkerError        a process that helped has ended before it was done
 └── StorageError       the disk is full or will not be written
 
 A message says what is wrong, with which value, and what to do next.
@@ -53,6 +54,12 @@ class TrainingError(RegardError):
     """Training cannot go on."""
 
     code = 70
+
+
+class WorkerError(RegardError):
+    """A process that helped has ended before it was done."""
+
+    code = 71
 
 
 class StorageError(RegardError):

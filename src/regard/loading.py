@@ -1,11 +1,14 @@
 """`regard.load`: a model folder opened with the engine of one's choice. Torch is imported only if it is the one."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from regard.decode.translation import TextTranslator
 from regard.engine.opening import chosen, open_translator
+from regard.engine.threads import cores
 from regard.errors import ConfigError
 from regard.folder import load_config
 
@@ -83,6 +86,39 @@ def rescored(
     from regard.decode.rescored import Rescored
 
     return Rescored(translator, [api.load_judge(path, device=device, threads=threads) for path in judges], weight)
+
+
+@dataclass(frozen=True)
+class Opening:
+    """What makes a translator, as it can be told to other processes: `load_translator`, and `rescored` by judges."""
+
+    path: Path
+    engine: str = "auto"
+    device: str = "auto"
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    others: Sequence[Path] = ()
+    judges: Sequence[Path] = ()
+    weight: float = 1.0
+
+    def __call__(self, threads: int) -> TextTranslator:
+        """The translator, with so many threads."""
+        machine: dict[str, Any] = {"device": self.device, "threads": threads}
+        opened = load_translator(self.path, others=self.others, engine=self.engine, settings=self.settings, **machine)
+        return rescored(opened, self.judges, self.weight, **machine)
+
+
+@contextmanager
+def translating(opening: Opening, threads: int, processes: int = 1) -> Iterator[TextTranslator]:
+    """A translator; several processes that share the threads, if more than one is asked for. They end when this does."""
+    if processes < 1:
+        raise ConfigError(f"With {processes} processes nothing is translated. Give --processes 1 or more.")
+    if processes == 1:
+        yield opening(threads)
+        return
+    from regard.decode.crew import Crew
+
+    with Crew(opening, processes, threads or cores()) as crew:
+        yield crew
 
 
 def load_reader(kind: type[T], path: Path, *, engine: str, device: str, threads: int, precision: str) -> T:

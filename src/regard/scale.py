@@ -73,10 +73,10 @@ def layers_of(model: ModelConfig) -> list[Layer]:
 def kept(layer: Layer, model: BlockedConfig, compute: int) -> float:
     """Bytes that a block keeps of each token for the way back; `compute` is the size of a number in a product."""
     width = model.width
-    # Around each sub-layer, in float32: the sum that is normalised; if dropped from, the answer and what it lost.
-    around = 4 * width * (3 if model.dropout else 1)
-    # Input, query, key, value, context; looking at a source, key and value are made of another input.
-    to_self, to_source = 5 * compute * width, 6 * compute * width
+    # Around each sub-layer, in float32: the sum that is normalised, and what is dropped, if anything is.
+    around = 4 * width * (2 if model.dropout else 1)
+    # Input, query, key, value, context by heads and joined; looking at a source, key and value are of another input.
+    to_self, to_source = 6 * compute * width, 7 * compute * width
     # ReLU is known from its result, which the second product keeps anyway.
     feed_forward = compute * (width + model.inner * (1 if model.activation == "relu" else 2))
     whole = to_self + (layer.attentions - 1) * (to_source + around) + feed_forward + 2 * around
@@ -100,8 +100,8 @@ def activations(model: BlockedConfig, vocabulary: int, compute: int, *, recomput
     in_blocks = sum(blocks)
     if recompute:
         in_blocks = 4 * model.width * len(blocks) + max(blocks)
-    # Outside: what was dropped from words on both sides, the last layer and its gradient.
-    outside = 4 * 4 * model.width
+    # Outside: what is dropped from words on both sides, and the gradient of the last layer.
+    outside = 3 * 4 * model.width
     if isinstance(model, BertConfig):
         return Kept(in_blocks + outside + model.hidden_words * vocabulary * (compute + 4 + 4), 0.0)
     if isinstance(model, ClassifierConfig):

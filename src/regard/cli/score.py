@@ -13,12 +13,13 @@ from regard.cli.settings import (
     add_command,
     add_decode_options,
     add_engine_options,
+    add_processes_option,
     decode_settings,
+    opening_of,
 )
 from regard.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
-    from regard.decode.translation import TextTranslator
     from regard.evaluate import Report
     from regard.label_metrics import LabelReport
     from regard.perplexity import TextReport
@@ -76,6 +77,7 @@ def add_parser(commands: Subparsers) -> None:
     add_decode_options(parser)
     add_engine_options(parser)
     add_better_options(parser)
+    add_processes_option(parser)
     parser.set_defaults(run=run)
 
 
@@ -86,9 +88,10 @@ def run(options: argparse.Namespace) -> int:
     learned = load_config(options.folder)[1].get("job", "pairs")
     scorers: dict[str, Callable[[argparse.Namespace], Report | TextReport | LabelReport | Trials]]
     scorers = {"text": score_text, "labelling": score_labels}
-    if learned in scorers and (options.others or options.rescore or options.tune):
+    if learned in scorers and (options.others or options.rescore or options.tune or options.processes > 1):
         raise ConfigError(
-            f"--with, --rescore and --tune are for models that translate; {options.folder} does not. Leave them out."
+            "--with, --rescore, --tune and --processes are for models that translate; "
+            f"{options.folder} does not. Leave them out."
         )
     if options.keep and not options.tune:
         raise ConfigError("--keep keeps what --tune found. Give both, or none.")
@@ -135,20 +138,17 @@ def score_searches(options: argparse.Namespace) -> "Trials":
     from dataclasses import replace
 
     from regard.folder import load_config, save_config
-    from regard.loading import load_translator, rescored
+    from regard.loading import translating
     from regard.searches import try_searches
     from regard.text.corpus import open_corpus
 
     pairs = [pair for _, pair in open_corpus(options.data, columns=options.columns).pairs()]
-    machine = {"device": options.device, "threads": options.threads}
-    translator = load_translator(
-        options.folder, others=options.others, engine=options.engine, settings=settings, **machine
-    )
-    translator = rescored(translator, options.rescore, options.rescore_weight, **machine)
+    opening = opening_of(options, settings)
     for name in ("beam", "length_penalty", "n_best"):
         settings.pop(name, None)
     metric = options.metrics.split(",")[0]
-    found = try_searches(translator, pairs, metric=metric, tokenize=options.tokenize, **settings)
+    with translating(opening, options.threads, options.processes) as translator:
+        found = try_searches(translator, pairs, metric=metric, tokenize=options.tokenize, **settings)
     if options.keep:
         config, about = load_config(options.folder)
         best = found.trials[0]
@@ -163,7 +163,7 @@ def score_pairs(options: argparse.Namespace) -> "Report":
     from regard.api import load_as
     from regard.decode.translator import Translator
     from regard.evaluate import evaluate
-    from regard.loading import load, load_translator, rescored
+    from regard.loading import load, translating
     from regard.storage import write_file
     from regard.text.corpus import open_corpus
 
@@ -172,24 +172,22 @@ def score_pairs(options: argparse.Namespace) -> "Report":
     references = [beside(corpus, len(pairs), name) for name in options.references]
     # Probabilities need torch, whichever engine translates.
     machine = {"device": options.device, "threads": options.threads}
-    translator: Translator
-    if options.others:
-        translator = load([options.folder, *options.others], engine=options.engine, **machine)
-        fast: TextTranslator = translator
-    else:
-        translator = load_as(Translator, options.folder, **machine)
-        fast = load_translator(options.folder, engine=options.engine, settings=settings, **machine)
-    fast = rescored(fast, options.rescore, options.rescore_weight, **machine)
-    report = evaluate(
-        translator,
-        pairs,
-        fast=fast,
-        tokenize=options.tokenize,
-        metrics=options.metrics.split(","),
-        references=references,
-        progress=show if sys.stderr.isatty() else None,
-        **settings,
+    translator: Translator = (
+        load([options.folder, *options.others], engine=options.engine, **machine)
+        if options.others
+        else load_as(Translator, options.folder, **machine)
     )
+    with translating(opening_of(options, settings), options.threads, options.processes) as fast:
+        report = evaluate(
+            translator,
+            pairs,
+            fast=fast,
+            tokenize=options.tokenize,
+            metrics=options.metrics.split(","),
+            references=references,
+            progress=show if sys.stderr.isatty() else None,
+            **settings,
+        )
     if options.output:
         write_file(options.output, "".join(line + "\n" for line in report.hypotheses).encode())
     return report

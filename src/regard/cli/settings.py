@@ -2,7 +2,7 @@
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from regard.config import (
     MODEL_CONFIGS,
@@ -18,6 +18,9 @@ from regard.config import (
     read_from,
     read_recipe,
 )
+
+if TYPE_CHECKING:
+    from regard.loading import Opening
 
 # Candidates for a source token: as good a BLEU as with all words, in little more than half the time (docs/engines.md).
 USUAL_SHORTLIST = 50
@@ -183,6 +186,25 @@ def add_engine_options(parser: argparse.ArgumentParser) -> None:
         help="faster: score only the N likeliest translations of each source token, learned from the training text at first "
         f"use (default if bare: {USUAL_SHORTLIST})",
     )
+
+
+def add_processes_option(parser: argparse.ArgumentParser) -> None:
+    """How many processes translate."""
+    parser.add_argument(
+        "--processes",
+        type=int,
+        default=1,
+        metavar="N",
+        help="translate with so many processes, which share the threads; the same text (default 1)",
+    )
+
+
+def opening_of(options: argparse.Namespace, settings: dict[str, Any]) -> "Opening":
+    """What makes the translator that the options ask for."""
+    from regard.loading import Opening
+
+    judges, weight = options.rescore, options.rescore_weight
+    return Opening(options.folder, options.engine, options.device, dict(settings), options.others, judges, weight)
 
 
 def decode_settings(options: argparse.Namespace) -> dict[str, Any]:

@@ -15,7 +15,9 @@ from regard.cli.settings import (
     add_command,
     add_decode_options,
     add_engine_options,
+    add_processes_option,
     decode_settings,
+    opening_of,
 )
 from regard.errors import ConfigError
 
@@ -33,6 +35,7 @@ EXAMPLES = """  regard translate runs/mine "A sentence."
   regard translate runs/mine "A sentence." --mbr 32 --top-p 0.9
   regard translate runs/mine "A sentence." --beam 8 --rescore runs/larger
   regard translate runs/one "A sentence." --with runs/two --with runs/three
+  regard translate runs/mine --input book.en --output book.fr --processes 8
 
 Each input line gives one output line, in order; an empty line gives an empty line.
 With --n-best or --scores the lines are: input line number, score, text, separated by tabs."""
@@ -56,6 +59,7 @@ def add_parser(commands: Subparsers) -> None:
     add_decode_options(parser)
     add_engine_options(parser)
     add_better_options(parser)
+    add_processes_option(parser)
     parser.set_defaults(run=run)
 
 
@@ -66,23 +70,17 @@ def run(options: argparse.Namespace) -> int:
     settings = decode_settings(options)
     if settings.get("n_best", 1) > 1 and not settings.get("sample") and not settings.get("mbr"):
         settings.setdefault("beam", max(4, settings["n_best"]))
-    from regard.loading import load_translator, rescored
+    from regard.loading import translating
 
-    translator = load_translator(
-        options.folder,
-        others=options.others,
-        engine=options.engine,
-        device=options.device,
-        threads=options.threads,
-        settings=settings,
-    )
-    translator = rescored(
-        translator, options.rescore, options.rescore_weight, device=options.device, threads=options.threads
-    )
     lines = options.text.split("\n") if options.text is not None else lines_of(options.input or "-")
     # Someone typing wants each answer at once; a file is faster in chunks.
     typing = options.text is None and options.input is None and sys.stdin.isatty()
-    with open_output(options.output) as out:
+    # One text, or one at a time, is not to be shared.
+    processes = 1 if options.text is not None or typing else options.processes
+    with (
+        translating(opening_of(options, settings), options.threads, processes) as translator,
+        open_output(options.output) as out,
+    ):
         found = translator.stream(counted(lines), chunk=1 if typing else 1000, prefix=options.prefix, **settings)
         for number, translations in enumerate(found, start=1):
             for line in rendered(number, translations, options):

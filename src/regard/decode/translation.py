@@ -40,6 +40,10 @@ class Asked(NamedTuple):
     """Ids with which its translation begins."""
 
 
+Written = Iterator[tuple[Sequence[Asked], Sequence[list[Hypothesis]]]]
+"""Some texts at a time, and the hypotheses of each."""
+
+
 class TextTranslator(ABC):
     """What every engine's translator does alike. Settings given to a method hold for that call alone.
 
@@ -69,10 +73,15 @@ class TextTranslator(ABC):
             )
         return open_shortlist(self._folder, self.tokenizer)
 
+    def _written(self, asked: list[Asked], config: DecodeConfig) -> Written:
+        return self._write(self._batches(asked, config), config)
+
     @abstractmethod
-    def _written(
-        self, asked: list[Asked], config: DecodeConfig
-    ) -> Iterator[tuple[Sequence[Asked], Sequence[list[Hypothesis]]]]:
+    def _batches(self, asked: list[Asked], config: DecodeConfig) -> list[list[Asked]]:
+        """The texts that are best written together."""
+
+    @abstractmethod
+    def _write(self, batches: list[list[Asked]], config: DecodeConfig) -> Written:
         """The hypotheses of every text, best first: some texts at a time, in any order."""
 
     @overload
@@ -155,14 +164,15 @@ class TextTranslator(ABC):
     def _stream(
         self, lines: Iterator[str], size: int, prefix: str, config: DecodeConfig
     ) -> Iterator[list[Translation]]:
-        before = 0
-        while chunk := [line.rstrip("\r\n") for line in islice(lines, size)]:
-            try:
-                yield from self._search(chunk, [prefix] * len(chunk), config)
-            except DataError:
-                # One line is to blame and the others are not; alone, each of them gets the same translation.
-                yield from self._one_by_one(chunk, prefix, config, first=before + 1)
-            before += len(chunk)
+        for first, chunk in chunks(lines, size):
+            yield from self._chunk(chunk, prefix, config, first)
+
+    def _chunk(self, lines: list[str], prefix: str, config: DecodeConfig, first: int) -> Iterable[list[Translation]]:
+        try:
+            return self._search(lines, [prefix] * len(lines), config)
+        except DataError:
+            # One line is to blame and the others are not; alone, each of them gets the same translation.
+            return self._one_by_one(lines, prefix, config, first)
 
     def _one_by_one(
         self, lines: list[str], prefix: str, config: DecodeConfig, first: int
@@ -183,6 +193,18 @@ class TextTranslator(ABC):
                     f"Split it into sentences, one on each line. It begins: {shortened(text)}"
                 )
         return encoded
+
+
+def chunks(lines: Iterator[str], size: int) -> Iterator[tuple[int, list[str]]]:
+    """So many lines at a time, without what ends them, and the number of the first.
+
+    >>> list(chunks(iter("abc"), 2))
+    [(1, ['a', 'b']), (3, ['c'])]
+    """
+    first = 1
+    while chunk := [line.rstrip("\r\n") for line in islice(lines, size)]:
+        yield first, chunk
+        first += len(chunk)
 
 
 def shortened(text: str) -> str:

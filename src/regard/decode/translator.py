@@ -15,7 +15,7 @@ from regard.decode.hypothesis import Hypothesis
 from regard.decode.parallel import side_by_side
 from regard.decode.probability import log_probabilities_of
 from regard.decode.sample import greedy, sample
-from regard.decode.translation import Asked, TextTranslator, shortened
+from regard.decode.translation import Asked, TextTranslator, Written, shortened
 from regard.errors import DataError
 from regard.models.interface import Source, Writer
 from regard.see.beam import Step, Tree, grow
@@ -106,11 +106,15 @@ class Translator(TextTranslator):
             beam_search(self.model, self._source(reads), config, [forced], columns, steps.append)
         return grow(steps, self.tokenizer, config)
 
-    def _written(
-        self, asked: list[Asked], config: DecodeConfig
-    ) -> Iterator[tuple[list[Asked], list[list[Hypothesis]]]]:
-        search = sample if config.sample else beam_search if config.beam > 1 else greedy
+    def _batches(self, asked: list[Asked], config: DecodeConfig) -> list[list[Asked]]:
         rows = config.n_best if config.sample else config.beam
+        lengths = [len(one.source) for one in asked]
+        # Not cut smaller so that every thread has one: small batches would wait for Python more than they gain.
+        numbered = _batches(range(len(asked)), lengths, config.batch_tokens // rows)
+        return [[asked[n] for n in numbers] for numbers in numbered]
+
+    def _write(self, batches: list[list[Asked]], config: DecodeConfig) -> Written:
+        search = sample if config.sample else beam_search if config.beam > 1 else greedy
         if config.shortlist:
             _ = self._shortlist  # learned now, if it must be, and not by every thread
 
@@ -120,10 +124,6 @@ class Translator(TextTranslator):
                 columns = self._columns(reads, prefixes, config)
                 return search(self.model, self._source(reads), config, prefixes, columns)
 
-        lengths = [len(one.source) for one in asked]
-        # Not cut smaller so that every thread has one: small batches would wait for Python more than they gain.
-        numbered = _batches(range(len(asked)), lengths, config.batch_tokens // rows)
-        batches = [[asked[n] for n in numbers] for numbers in numbered]
         with evaluating(self.model):
             yield from side_by_side(write, batches, self.device)
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +37,8 @@ def open_translator(
     config, about = load_config(path)
     if not chosen(engine, device, _obstacle(config, about, settings or {})):
         return otherwise()
-    return _opened(path, config, threads, otherwise if engine == "auto" else None)
+    # Opened once, however often it is needed.
+    return _opened(path, config, threads, cache(otherwise) if engine == "auto" else None)
 
 
 def chosen(engine: str, device: str, obstacle: str | None) -> bool:

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import ctranslate2
 
 from regard.config import DecodeConfig
+from regard.decode import translation
 from regard.decode.hypothesis import Hypothesis, length_penalty, most_tokens
 from regard.decode.translation import Asked, TextTranslator
 from regard.engine.cache import Files
@@ -94,16 +95,15 @@ class FastTranslator(TextTranslator):
         self._engines: dict[tuple[str, int, int], ctranslate2.Translator] = {}
         self._names = [str(number) for number in range(tokenizer.size)]
 
-    def _written(
-        self, asked: list[Asked], config: DecodeConfig
-    ) -> Iterator[tuple[Sequence[Asked], Sequence[list[Hypothesis]]]]:
-        obstacle = setting_obstacle(config, prefix=any(one.prefix for one in asked))
-        if config.shortlist and not self.takes_shortlist:
-            obstacle = "a language model's decode.shortlist"
-        if obstacle:
-            yield from self._torch(obstacle)._written(asked, config)
+    def _batches(self, asked: list[Asked], config: DecodeConfig) -> list[list[Asked]]:
+        if obstacle := self._obstacle(asked, config):
+            return self._torch(obstacle)._batches(asked, config)
+        return list(_batches(asked, config, self.threads))
+
+    def _write(self, batches: list[list[Asked]], config: DecodeConfig) -> translation.Written:
+        if obstacle := self._obstacle([one for batch in batches for one in batch], config):
+            yield from self._torch(obstacle)._write(batches, config)
             return
-        batches = list(_batches(asked, config, self.threads))
         if not batches:
             return
         engine = self._engine(config, min(self.threads, len(batches)))
@@ -200,6 +200,12 @@ class FastTranslator(TextTranslator):
             names for names in written.hypotheses if int(names[-1]) in (END, *_FORBIDDEN) and len(names) <= limit + 1
         ]
         return len(ended) < len(written.hypotheses) and sum(names[-1] == _END for names in ended) < config.beam
+
+    def _obstacle(self, asked: list[Asked], config: DecodeConfig) -> str | None:
+        """What is asked for and cannot be done here, if anything."""
+        if config.shortlist and not self.takes_shortlist:
+            return "a language model's decode.shortlist"
+        return setting_obstacle(config, prefix=any(one.prefix for one in asked))
 
     def _torch(self, obstacle: str) -> TextTranslator:
         if self._otherwise is None:

@@ -182,9 +182,9 @@ class Decoder(Repeated):
                 placed_BTW, query, past, memory, causal=True, weights=seen is not None
             )
             thought = self.settle(thought, x_BTW, repetition)
-            if seen is not None and to_self is not None and to_source is not None:
-                seen[f"decoder.{repetition}.self"] = to_self
-                seen[f"decoder.{repetition}.source"] = to_source
+            if seen is not None:
+                seen[f"decoder.{repetition}.self"] = cast(Tensor, to_self)
+                seen[f"decoder.{repetition}.source"] = cast(Tensor, to_source)
         return self.finish(thought)
 
     def step(self, x_BTW: Tensor, state: "UniversalState") -> tuple[Tensor, "UniversalState"]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -90,21 +90,24 @@ def rescored(
 
 @dataclass(frozen=True)
 class Opening:
-    """What makes a translator, as it can be told to other processes: `load_translator`, and `rescored` by judges."""
+    """`load_translator`, as it can be told to other processes."""
 
     path: Path
     engine: str = "auto"
     device: str = "auto"
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    others: Sequence[Path] = ()
-    judges: Sequence[Path] = ()
-    weight: float = 1.0
+    settings: tuple[tuple[str, Any], ...] = ()
+    others: tuple[Path, ...] = ()
 
     def __call__(self, threads: int) -> TextTranslator:
         """The translator, with so many threads."""
-        machine: dict[str, Any] = {"device": self.device, "threads": threads}
-        opened = load_translator(self.path, others=self.others, engine=self.engine, settings=self.settings, **machine)
-        return rescored(opened, self.judges, self.weight, **machine)
+        return load_translator(
+            self.path,
+            others=self.others,
+            engine=self.engine,
+            device=self.device,
+            threads=threads,
+            settings=dict(self.settings),
+        )
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from regard.cli.settings import (
     add_engine_options,
     add_processes_option,
     decode_settings,
-    opening_of,
+    translator_of,
 )
 from regard.errors import ConfigError, DataError
 
@@ -138,16 +138,15 @@ def score_searches(options: argparse.Namespace) -> "Trials":
     from dataclasses import replace
 
     from regard.folder import load_config, save_config
-    from regard.loading import translating
     from regard.searches import try_searches
     from regard.text.corpus import open_corpus
 
     pairs = [pair for _, pair in open_corpus(options.data, columns=options.columns).pairs()]
-    opening = opening_of(options, settings)
+    given = dict(settings)
     for name in ("beam", "length_penalty", "n_best"):
         settings.pop(name, None)
     metric = options.metrics.split(",")[0]
-    with translating(opening, options.threads, options.processes) as translator:
+    with translator_of(options, given) as translator:
         found = try_searches(translator, pairs, metric=metric, tokenize=options.tokenize, **settings)
     if options.keep:
         config, about = load_config(options.folder)
@@ -163,7 +162,7 @@ def score_pairs(options: argparse.Namespace) -> "Report":
     from regard.api import load_as
     from regard.decode.translator import Translator
     from regard.evaluate import evaluate
-    from regard.loading import load, translating
+    from regard.loading import load
     from regard.storage import write_file
     from regard.text.corpus import open_corpus
 
@@ -177,7 +176,7 @@ def score_pairs(options: argparse.Namespace) -> "Report":
         if options.others
         else load_as(Translator, options.folder, **machine)
     )
-    with translating(opening_of(options, settings), options.threads, options.processes) as fast:
+    with translator_of(options, settings) as fast:
         report = evaluate(
             translator,
             pairs,

@@ -1,6 +1,8 @@
 """Options that several commands share, and settings from recipe, `--set` and options, in that order of strength."""
 
 import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +22,7 @@ from regard.config import (
 )
 
 if TYPE_CHECKING:
-    from regard.loading import Opening
+    from regard.decode.translation import TextTranslator
 
 # Candidates for a source token: as good a BLEU as with all words, in little more than half the time (docs/engines.md).
 USUAL_SHORTLIST = 50
@@ -199,12 +201,17 @@ def add_processes_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def opening_of(options: argparse.Namespace, settings: dict[str, Any]) -> "Opening":
-    """What makes the translator that the options ask for."""
-    from regard.loading import Opening
+@contextmanager
+def translator_of(
+    options: argparse.Namespace, settings: dict[str, Any], *, processes: int | None = None
+) -> Iterator["TextTranslator"]:
+    """The translator that the options ask for; `processes`, if not as many as they do."""
+    from regard.loading import Opening, rescored, translating
 
-    judges, weight = options.rescore, options.rescore_weight
-    return Opening(options.folder, options.engine, options.device, dict(settings), options.others, judges, weight)
+    opening = Opening(options.folder, options.engine, options.device, tuple(settings.items()), tuple(options.others))
+    machine = {"device": options.device, "threads": options.threads}
+    with translating(opening, options.threads, processes or options.processes) as translator:
+        yield rescored(translator, options.rescore, options.rescore_weight, **machine)
 
 
 def decode_settings(options: argparse.Namespace) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from regard.cli.settings import (
     add_engine_options,
     add_processes_option,
     decode_settings,
-    opening_of,
+    translator_of,
 )
 from regard.errors import ConfigError
 
@@ -70,15 +70,13 @@ def run(options: argparse.Namespace) -> int:
     settings = decode_settings(options)
     if settings.get("n_best", 1) > 1 and not settings.get("sample") and not settings.get("mbr"):
         settings.setdefault("beam", max(4, settings["n_best"]))
-    from regard.loading import translating
-
     lines = options.text.split("\n") if options.text is not None else lines_of(options.input or "-")
     # Someone typing wants each answer at once; a file is faster in chunks.
     typing = options.text is None and options.input is None and sys.stdin.isatty()
     # One text, or one at a time, is not to be shared.
-    processes = 1 if options.text is not None or typing else options.processes
+    processes = 1 if options.text is not None or typing else None
     with (
-        translating(opening_of(options, settings), options.threads, processes) as translator,
+        translator_of(options, settings, processes=processes) as translator,
         open_output(options.output) as out,
     ):
         found = translator.stream(counted(lines), chunk=1 if typing else 1000, prefix=options.prefix, **settings)

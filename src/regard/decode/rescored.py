@@ -1,11 +1,11 @@
 """N-best lists in a new order: what one model wrote is judged by others too. No torch."""
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from regard.config import DecodeConfig
-from regard.decode.hypothesis import Hypothesis, length_penalty
-from regard.decode.translation import Asked, Progress, TextTranslator, Translation
+from regard.decode.hypothesis import length_penalty
+from regard.decode.translation import Asked, Progress, TextTranslator, Translation, Written
 from regard.errors import ConfigError
 
 Judge = Callable[[Sequence[str], Sequence[str]], Sequence[tuple[float, int]]]
@@ -23,10 +23,11 @@ class Rescored(TextTranslator):
         super().__init__(translator.tokenizer, translator.config, translator._longest_source, folder=translator._folder)
         self._translator, self._judges, self._weight = translator, judges, weight
 
-    def _written(
-        self, asked: list[Asked], config: DecodeConfig
-    ) -> Iterator[tuple[Sequence[Asked], Sequence[list[Hypothesis]]]]:
-        return self._translator._written(asked, config)
+    def _batches(self, asked: list[Asked], config: DecodeConfig) -> list[list[Asked]]:
+        return self._translator._batches(asked, config)
+
+    def _write(self, batches: list[list[Asked]], config: DecodeConfig) -> Written:
+        return self._translator._write(batches, config)
 
     def _search(
         self, texts: list[str], prefixes: list[str], config: DecodeConfig, progress: Progress | None = None

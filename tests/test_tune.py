@@ -76,13 +76,15 @@ def test_the_whole_costs_its_budget_and_every_round_the_same(whole: tuple[Path, 
         assert about["step"] == row["step"]
 
 
-def test_the_recipe_is_the_winners_settings_but_for_when_to_end(whole: tuple[Path, list[dict[str, Any]]]) -> None:
+def test_the_recipe_is_the_winners_settings_but_for_when_to_end_and_where(
+    whole: tuple[Path, list[dict[str, Any]]],
+) -> None:
     to, rows = whole
     winner = load_config(to / "runs" / rows[0]["name"])[0]
     again = read(read_recipe(to / "tuned.toml"))
-    free = {"steps": 1, "max_minutes": 0.0, "patience": 0}
+    free = {"steps": 1, "max_minutes": 0.0, "patience": 0, "threads": 0}
     assert replace(again, train=replace(again.train, **free)) == replace(winner, train=replace(winner.train, **free))
-    assert not {"steps", "patience", "max_minutes"} & set(read_recipe(to / "tuned.toml")["train"])
+    assert not {"steps", "patience", "max_minutes", "threads"} & set(read_recipe(to / "tuned.toml")["train"])
 
 
 def test_a_recipe_keeps_text_numbers_and_truth() -> None:

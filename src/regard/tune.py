@@ -29,6 +29,8 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 _ENDLESS = 1_000_000_000  # steps: more than any budget of minutes allows
 _SHORT = 0.5  # minutes of a first round below which little can be told
 
+_NOT_IN_A_RECIPE = {"steps", "max_minutes", "patience", "device", "threads"}
+
 Settings = dict[str, Any]
 """By name: "model.dropout" -> 0.3."""
 Note = Callable[[str], None]
@@ -229,14 +231,14 @@ def _rows(candidates: Sequence[Candidate], rounds: Sequence[dict[str, Any]]) -> 
 
 
 def recipe(config: Config) -> str:
-    """Settings as `regard train --recipe` reads them: those that are not what they would be anyway; none of when to end."""
+    """Settings as `regard train --recipe` reads them: those that are not what they would be anyway; none of when to end, and where."""
     table = as_table(config)
     plain = as_table(read({"model": {"name": table["model"]["name"]}}))
     lines = ["# The best settings that regard tune found."]
     for section, settings in table.items():
         unlike = {key: value for key, value in settings.items() if value != plain[section].get(key)}
         if section == "train":
-            unlike = {key: value for key, value in unlike.items() if key not in ("steps", "max_minutes", "patience")}
+            unlike = {key: value for key, value in unlike.items() if key not in _NOT_IN_A_RECIPE}
         if section == "model":
             unlike = {"name": settings["name"], **unlike}
         if unlike:

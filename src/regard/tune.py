@@ -231,7 +231,7 @@ def _rows(candidates: Sequence[Candidate], rounds: Sequence[dict[str, Any]]) -> 
 
 
 def recipe(config: Config) -> str:
-    """Settings as `regard train --recipe` reads them: those that are not what they would be anyway; none of when to end, and where."""
+    """Settings as `regard train --recipe` reads them, if not what they would be anyway; none of when to end, and where."""
     table = as_table(config)
     plain = as_table(read({"model": {"name": table["model"]["name"]}}))
     lines = ["# The best settings that regard tune found."]

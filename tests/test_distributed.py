@@ -17,32 +17,45 @@ from conftest import QUICK, SMALL, write_digits
 from regard import checkpoint
 from regard.training.distributed import World
 from regard.training.log import read_log
-from two_processes import trained
+from two_processes import saved, taken_up, trained
 
 KILLS = int(os.environ.get("REGARD_KILLS", "2"))
+# All of them take a minute more: REGARD_EVERY_MODEL=1.
+NAMES = list(SMALL) if os.environ.get("REGARD_EVERY_MODEL") else ["lstm", "transformer", "bert"]
 HERE = Path(__file__).parent
 LAUNCHER = [sys.executable, "-m", "torch.distributed.run", "--rdzv-backend", "loopback", "--nproc-per-node"]
 
 
 @pytest.fixture(scope="module", params=["whole", "shard"])
-def kind(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+def together(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Every model trained by two processes, which hold all weights (DDP) or a part of them (FSDP2)."""
     to = tmp_path_factory.mktemp(request.param)
     paths = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
-    command = [*LAUNCHER, "2", str(HERE / "two_processes.py"), str(to), request.param, *SMALL]
+    command = [*LAUNCHER, "2", str(HERE / "two_processes.py"), str(to), request.param, *NAMES]
     subprocess.run(
         command,
         check=True,
         env={**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "TORCH_CPP_LOG_LEVEL": "ERROR"},
     )
-    return request.param, to
+    return to
 
 
-@pytest.mark.parametrize("name", SMALL)
-def test_two_processes_learn_what_one_learns(name: str, kind: tuple[str, Path], tmp_path: Path) -> None:
-    together = load_file(kind[1] / f"{name}-{kind[0]}.safetensors")
-    alone = trained(name, tmp_path, World())
-    assert distance(alone, together) < 1e-5
+@pytest.mark.parametrize("name", NAMES)
+def test_two_processes_learn_what_one_learns(name: str, together: Path, tmp_path: Path) -> None:
+    saved(trained(name, tmp_path, World()), tmp_path / name)
+    for part in ("weights", "training"):
+        assert distance(load_file(tmp_path / f"{name}.{part}"), load_file(together / f"{name}.{part}")) < 1e-5
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_several_processes_saved_any_number_takes_up(name: str, together: Path, tmp_path: Path) -> None:
+    saved(taken_up(name, together / name, World()), tmp_path / name)
+    for part in ("weights", "training"):
+        kept = load_file(together / f"{name}.{part}")
+        for again in (together / f"{name}-again.{part}", tmp_path / f"{name}.{part}"):
+            found = load_file(again)
+            assert kept.keys() == found.keys()
+            assert all(torch.equal(kept[key], found[key]) for key in kept)
 
 
 def distance(weights: dict[str, torch.Tensor], others: dict[str, torch.Tensor]) -> float:
@@ -125,22 +138,29 @@ def test_a_signal_to_one_process_saves_and_ends_all(tmp_path: Path) -> None:
     assert checkpoint.steps(to / "checkpoints")
 
 
-def test_who_fails_says_so_once_with_its_name(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("raise DataError('The disk is gone. Mend it.')", ": The disk is gone. Mend it."),
+        ("import torch; torch.empty(10**15)", " is out of memory."),
+    ],
+)
+def test_who_fails_says_so_once_with_its_name(tmp_path: Path, fault: str, said: str) -> None:
     data = write_digits(tmp_path, 400)
     script = tmp_path / "fails.py"
     script.write_text(
         "import os, regard\n"
         "from regard.text.shards import Shards\n"
         "from regard.errors import DataError\n"
-        "def fail(*_): raise DataError('The disk is gone. Mend it.')\n"
+        f"def fail(*_): {fault}\n"
         "if os.environ['RANK'] == '1': Shards.ids = fail\n"
         f"try: regard.train({data!r}, {str(tmp_path / 'model')!r}, settings={SETTINGS!r})\n"
         "except regard.RegardError as error: print('SAID', error); raise SystemExit(error.code)\n"
     )
     done = run("-m", "torch.distributed.run", "--rdzv-backend", "loopback", "--nproc-per-node", "2", str(script))
     assert done.returncode != 0
-    said = [line for line in done.stdout.splitlines() if line.startswith("SAID")]
-    assert said == [f"SAID Process 1 on {socket.gethostname()}: The disk is gone. Mend it."]
+    lines = [line for line in done.stdout.splitlines() if line.startswith("SAID")]
+    assert len(lines) == 1 and lines[0].startswith(f"SAID Process 1 on {socket.gethostname()}{said}")
 
 
 def test_nothing_can_be_reached_from_another_machine(tmp_path: Path) -> None:

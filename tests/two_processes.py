@@ -26,7 +26,7 @@ from regard.text.shards import Shards, ShardWriter, Tokenised, gathered
 from regard.text.share import Share
 from regard.text.stream import Stream
 from regard.text.tokenizer import BEGIN, END, Listed
-from regard.training.distributed import World, joined
+from regard.training.distributed import Tensors, World, joined
 from regard.training.learner import Learner
 from regard.training.loss import Objective, pairs_loss, passages_loss
 
@@ -71,20 +71,41 @@ def work(name: str, folder: Path, share: Share) -> tuple[Batches[Batch], Objecti
     return Loader(pairs(folder, labels=False), 120, 1, share), pairs_loss
 
 
-def trained(name: str, folder: Path, world: World) -> dict[str, torch.Tensor]:
-    """The weights after some steps, in float32 and without dropout."""
-    torch.manual_seed(1)
+def begun(name: str, objective: Objective, world: World, seed: int = 1) -> Learner:
+    """A learner in float32 and without dropout."""
+    torch.manual_seed(seed)
     model = build(
         read({"model": {"name": name, **SMALL[name]}}).model, WORDS.size, LABELS if name == "classifier" else 0
     )
-    loader, objective = work(name, folder / f"{name}-{world.rank}", world.share)
     # Adam divides by how large a gradient usually is: where that is nothing but rounding, epsilon must be more.
-    config = TrainConfig(smoothing=0.1, epsilon=1e-6, accumulate=2)
-    learner = Learner(model, config, torch.device("cpu"), torch.float32, objective, world)
-    batches = endless(loader)
+    config = TrainConfig(smoothing=0.1, epsilon=1e-6, ema=0.5)
+    return Learner(model, config, torch.device("cpu"), torch.float32, objective, world)
+
+
+def trained(name: str, folder: Path, world: World) -> Learner:
+    """The learner after some steps."""
+    loader, objective = work(name, folder / f"{name}-{world.rank}", world.share)
+    learner, batches = begun(name, objective, world), endless(loader)
     for step in range(1, STEPS + 1):
         learner.update([next(batches), next(batches)], step, 1e-3)
-    return {key: tensor.detach().clone() for key, tensor in learner.best_weights().items()}
+    return learner
+
+
+def saved(learner: Learner, stem: Path) -> None:
+    """What a checkpoint holds, by the process that leads."""
+    kept = {"weights": learner.best_weights(), "training": learner.training_tensors()}
+    learner.world.told(lambda: [store(part, stem.with_suffix(f".{name}")) for name, part in kept.items()])
+
+
+def store(tensors: Tensors, path: Path) -> None:
+    safetensors.torch.save_file({key: tensor.detach().contiguous() for key, tensor in tensors.items()}, path)
+
+
+def taken_up(name: str, stem: Path, world: World) -> Learner:
+    """Another learner that goes on from what was saved."""
+    learner = begun(name, pairs_loss, world, seed=2)
+    learner.restore(*(safetensors.torch.load_file(stem.with_suffix(f".{part}")) for part in ("weights", "training")))
+    return learner
 
 
 def endless(loader: Batches[Any]) -> Iterator[Any]:
@@ -99,6 +120,5 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     with joined(shard=kind == "shard") as world:
         for name in names:
-            weights = trained(name, Path(to) / kind, world)
-            if world.leads:
-                safetensors.torch.save_file(weights, Path(to) / f"{name}-{kind}.safetensors")
+            saved(trained(name, Path(to) / kind, world), Path(to) / name)
+            saved(taken_up(name, Path(to) / name, world), Path(to) / f"{name}-again")

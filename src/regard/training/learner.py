@@ -58,7 +58,7 @@ class Learner:
         self.compute = self.world.compute(self.model, objective, self.model.blocks())
         self.carried: Carried = ()
         """What a recurrent language model remembers of the last batch."""
-        self._rows = 0  # of that batch
+        self._rows = 0  # of it that are ours
         self.config = config
         self.device = device
         self.precision = precision
@@ -136,6 +136,8 @@ class Learner:
         restore_optimizer(self.optimizer, self.model, training, part)
         kept = sorted(name for name in training if name.startswith("carried."))
         self.carried = tuple(self.world.part_rows(training[name].to(self.device)) for name in kept)
+        rows = range(training[kept[0]].shape[1] if kept else 0)
+        self._rows = len(rows[self.world.share.block(len(rows))])
 
 
 def _fill(model: Model, weights: Tensors) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bench import inputs, report
-from bench.parts import cold, growth, huge, machine, plain, training, translation
+from bench.parts import cold, growth, huge, machine, plain, processes, training, translation
 from bench.result import Options, Result
 
 PARTS: dict[str, Callable[[Options], Result]] = {
@@ -19,6 +19,7 @@ PARTS: dict[str, Callable[[Options], Result]] = {
     "cold": cold.start,
     "growth": growth.grow,
     "recurrent-conv": plain.compare,
+    "processes": processes.compare,
     "huge": huge.start,
 }
 ONLY_IF_NAMED = {"huge"}

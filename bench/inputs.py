@@ -40,7 +40,7 @@ def tiny(folder: Path, count: int) -> Batches:
     job = open_job(data, valid, config, spool=MADE)
     job.prepare(MADE / name, config.train.seed, lambda what, done: None)
     loader = job.batches()
-    made = [_plain(loader.read(loader.plan(0).numbers(n), seed=0)) for n in range(min(count, loader.count(0)))]
+    made = [_plain(loader.read(loader.plan(0).numbers(n), epoch=0)) for n in range(min(count, loader.count(0)))]
     path = MADE / f"{name}-{count}.npz"
     files.save(path, made, job.tokenizer.size)
     about = "Multi30k English to German" if there else "built-in English to French"

@@ -57,7 +57,7 @@ def restore_optimizer(
     optimizer: torch.optim.Optimizer,
     model: nn.Module,
     tensors: Mapping[str, Tensor],
-    part: Callable[[Tensor, Tensor], Tensor],
+    part: Callable[[Tensor, Tensor], Tensor] = lambda tensor, like: tensor,
 ) -> None:
     """Put back what `optimizer_tensors` gave; `part` takes, of a whole tensor, what this process holds of a parameter."""
     state = {

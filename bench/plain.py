@@ -23,9 +23,10 @@ import torch
 from plain_models import PAD
 from torch import Tensor, nn
 
+from regard.allocator import keep_memory
 from regard.config import SIZES, TrainConfig
 from regard.config.models import MODEL_CONFIGS, PREFERENCES
-from regard.device import keep_memory, pick_precision
+from regard.device import pick_precision
 from regard.models import build
 from regard.text.batch import Batch, Pairs, make_pairs
 from regard.text.loader import plan

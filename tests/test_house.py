@@ -34,6 +34,7 @@ JOBS = {
     "label_metrics",
 }
 RUN = {
+    "allocator",
     "errors",
     "config",
     "device",
@@ -53,6 +54,7 @@ MAY_IMPORT = {
     "errors": set(),
     "config": {"errors"},
     "device": {"errors"},
+    "allocator": set(),
     "storage": {"errors"},
     "text": TEXT,
     "layers": {"errors"},
@@ -63,7 +65,7 @@ MAY_IMPORT = {
     "training": TRAIN,
     "see": SEE,
     "decode": DECODE,
-    "engine": {"errors", "config", "text", "folder", "decode", "reading"},
+    "engine": {"allocator", "errors", "config", "text", "folder", "decode", "reading"},
     "reading": DECODE,
     "metrics": {"errors"},
     "label_metrics": {"errors"},
@@ -76,7 +78,7 @@ MAY_IMPORT = {
     "inspection": {"errors", "text"},
     "scale": {"errors", "config"},
     "card": {"config", "folder", "storage", "training"},
-    "estimate": {"config", "errors", "device", "models", "scale", "text", "training"},
+    "estimate": {"allocator", "config", "errors", "device", "models", "scale", "text", "training"},
     "run": RUN,
     "api": API,
     "loading": {"api", "decode", "engine", "errors", "folder", "reading"},

@@ -10,8 +10,9 @@ import numpy as np
 import torch
 
 from bench.sizes import END, RATE
+from regard.allocator import keep_memory
 from regard.config import read
-from regard.device import keep_memory, pick_precision
+from regard.device import pick_precision
 from regard.models import build
 from regard.text.batch import Pairs, make_pairs
 from regard.training.learner import Learner

@@ -6,8 +6,9 @@ import torch
 
 from bench import sizes, worker
 from bench.batches import torch_batches
+from regard.allocator import keep_memory
 from regard.config import read
-from regard.device import keep_memory, pick_device, pick_precision
+from regard.device import pick_device, pick_precision
 from regard.models import build
 from regard.text.batch import Pairs
 from regard.training.learner import Learner

@@ -8,12 +8,13 @@ from typing import Any, NamedTuple, TypeVar, cast
 import torch
 
 from regard import checkpoint, folder, run
+from regard.allocator import keep_memory
 from regard.config import Config, merge, model_name, parse_set, read, read_from, read_recipe
 from regard.decode.author import Author
 from regard.decode.rescored import Judge
 from regard.decode.together import Together
 from regard.decode.translator import Translator
-from regard.device import keep_memory, pick_device, set_threads
+from regard.device import pick_device, set_threads
 from regard.errors import FolderError
 from regard.evaluate import Report, evaluate
 from regard.inspection import Report as DataReport

@@ -1,8 +1,5 @@
 """What this machine is good at: where tensors live, how precise they are, how many threads work on them."""
 
-import ctypes
-import sys
-
 import torch
 
 from regard.errors import ConfigError
@@ -50,20 +47,3 @@ def set_threads(threads: int) -> int:
     if threads:
         torch.set_num_threads(threads)
     return torch.get_num_threads()
-
-
-def keep_memory() -> None:
-    """Let the C library keep freed memory for the next tensor instead of returning it to the system.
-
-    Otherwise every large tensor of every step is mapped, zeroed page by page and unmapped again. Only glibc has these
-    two knobs; elsewhere nothing is done.
-    """
-    if sys.platform != "linux":
-        return
-    try:
-        mallopt = ctypes.CDLL("libc.so.6").mallopt
-    except (OSError, AttributeError):
-        return
-    trim_threshold, mmap_threshold = -1, -3
-    mallopt(mmap_threshold, 1 << 30)
-    mallopt(trim_threshold, (1 << 31) - 1)

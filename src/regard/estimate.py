@@ -11,8 +11,9 @@ from typing import Any
 
 import torch
 
+from regard.allocator import keep_memory
 from regard.config import Config, ModelConfig, model_name
-from regard.device import keep_memory, pick_device, pick_precision, set_threads
+from regard.device import pick_device, pick_precision, set_threads
 from regard.errors import ConfigError
 from regard.models import build
 from regard.models.interface import Writer

@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from regard import card, checkpoint, folder, storage
+from regard.allocator import keep_memory
 from regard.config import Config, differences
-from regard.device import keep_memory, pick_device, pick_precision, set_threads
+from regard.device import pick_device, pick_precision, set_threads
 from regard.errors import ConfigError, DataError, FolderError
 from regard.jobs import AnyJob, open_job
 from regard.models.interface import Model

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import ctranslate2
 
+from regard.allocator import keep_memory
 from regard.config import DecodeConfig
 from regard.decode import translation
 from regard.decode.hypothesis import Hypothesis, length_penalty, most_tokens
@@ -36,7 +37,7 @@ from regard.text.tokenizer import BEGIN, END, PAD, UNKNOWN, Tokenizer
 # On a processor, int8 is the fastest, and costs less than 0.2 BLEU (docs/engines.md).
 _FASTEST = "int8"
 # Source tokens of a batch at most: the fastest, as measured (docs/engines.md). More texts wait longer for the longest.
-_TOKENS = 512
+_TOKENS = 160
 # With a shortlist, the words of all texts of a batch are scored for each of them.
 _TOKENS_WITH_SHORTLIST = 256
 # How many times as many hypotheses as the beam is wide are to finish: at first, and each time that was not enough.
@@ -49,6 +50,7 @@ _NO_PENALTY = -1e-6
 _SHORTEST = -8.0
 _FORBIDDEN = (PAD, UNKNOWN, BEGIN)
 _END = str(END)
+_ENDS = {_END, *map(str, _FORBIDDEN)}
 
 
 class Written(NamedTuple):
@@ -107,6 +109,8 @@ class FastTranslator(TextTranslator):
         if not batches:
             return
         engine = self._engine(config, min(self.threads, len(batches)))
+        # What int8 rounds away is more than what a hypothesis or two can add; float32 is to be the same as torch.
+        enough = 1 if self._precision(config) == "int8" and config.n_best == 1 else config.beam
         running = deque(self._begin(engine, batch, config, _patience(config)) for batch in batches)
         left: list[Asked] = []
         while running:
@@ -120,7 +124,7 @@ class FastTranslator(TextTranslator):
                 )  # once: each time they are asked for they are copied
                 if self._is_cut(one, written, config):
                     left.append(one)
-                elif hypotheses := _ranked(written, config, patience):
+                elif hypotheses := _ranked(written, config, patience, enough):
                     found.append((one, hypotheses))
                 else:
                     again.append(one)
@@ -164,11 +168,15 @@ class FastTranslator(TextTranslator):
         found = [(names, float(sum(one.log_probs))) for names, one in zip(texts, scored, strict=True)]
         return _best(found, config)
 
+    def _precision(self, config: DecodeConfig) -> str:
+        return _FASTEST if config.precision == "auto" else config.precision
+
     def _engine(self, config: DecodeConfig, workers: int) -> "ctranslate2.Translator":
         """So many batches at a time, each in a thread of its own: two threads for one batch are slower than one."""
-        precision = _FASTEST if config.precision == "auto" else config.precision
+        precision = self._precision(config)
         key = (precision, workers, config.shortlist)
         if key not in self._engines:
+            keep_memory()
             files = self._files(precision)
             if config.shortlist:
                 files = {file.name: file.read_bytes() for file in files.iterdir()} if isinstance(files, Path) else files
@@ -196,9 +204,7 @@ class FastTranslator(TextTranslator):
     def _is_cut(self, one: Asked, written: Written, config: DecodeConfig) -> bool:
         """Whether one of as many hypotheses as the beam is wide came to its limit; there torch lets it end."""
         limit = self._limit(one, config)
-        ended = [
-            names for names in written.hypotheses if int(names[-1]) in (END, *_FORBIDDEN) and len(names) <= limit + 1
-        ]
+        ended = [names for names in written.hypotheses if names[-1] in _ENDS and len(names) <= limit + 1]
         return len(ended) < len(written.hypotheses) and sum(names[-1] == _END for names in ended) < config.beam
 
     def _obstacle(self, asked: list[Asked], config: DecodeConfig) -> str | None:
@@ -237,15 +243,15 @@ def _penalty(patience: int) -> float:
     return _NO_PENALTY if patience == 1 else _SHORTEST
 
 
-def _ranked(written: Written, config: DecodeConfig, patience: int) -> list[Hypothesis]:
-    """The best; none if fewer than the beam is wide have ended as they should.
+def _ranked(written: Written, config: DecodeConfig, patience: int, enough: int) -> list[Hypothesis]:
+    """The best; none if fewer than `enough` have ended as they should.
 
     Of more than that, torch would have seen those that had finished when there were enough: the shortest.
     """
     ended = [both for both in zip(written.hypotheses, written.scores, strict=True) if both[0][-1] == _END]
-    if len(ended) < config.beam:
+    if len(ended) < enough:
         return []
-    longest = sorted(len(names) for names, _ in ended)[config.beam - 1]
+    longest = sorted(len(names) for names, _ in ended)[min(config.beam, len(ended)) - 1]
     found = [(names[:-1], score * len(names) ** _penalty(patience)) for names, score in ended if len(names) <= longest]
     return _best(found, config)
 

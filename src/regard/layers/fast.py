@@ -4,6 +4,7 @@ Both compute what the plain torch version computes (the tests hold them to it); 
 """
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -94,7 +95,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
             for hidden_RW, target_R, gradient_RW, error_R, inverse_R in chunks(
                 weight, hidden, target_N, hidden_gradient, error_N, inverse_N
             ):
-                others_RV, sum_R, right_R, score_R, highest_R = _exponentials(hidden_RW, weight, target_R)
+                others_RV, right_R, sum_R, score_R, highest_R = exponentials(hidden_RW, weight, target_R)
                 total += (sum_R.log() + highest_R - (1 - smoothing) * score_R).sum()
                 error_R.copy_(right_R / sum_R - (1 - smoothing))
                 torch.reciprocal(sum_R, out=inverse_R)
@@ -116,28 +117,40 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         return hidden_gradient * upstream, weight_gradient * upstream, None, None
 
 
-def _exponentials(
-    hidden_RW: Tensor, weight_VW: Tensor, target_R: Tensor, *, shifted: bool = False
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Exponentials of the scores: of all words but the right one, whose place is zero; their sum with the right one's;
-    the right one's. Then the right one's score, and the row's highest if that was subtracted first.
+class Exponentials(NamedTuple):
+    """Exponentials of the scores of some rows, with the right word apart.
 
-    It is if the exponentials would leave a float's range. The right word is apart because it may be nearly all of the
-    sum: in bfloat16, rounding it would hide how little is missing.
+    It may be nearly all of the sum: in bfloat16, rounding it would hide how little is missing.
     """
+
+    others_RV: Tensor
+    """Of all words but the right one, whose place is zero."""
+    right_R: Tensor
+    """Of the right word."""
+    sum_R: Tensor
+    """Of them all."""
+    score_R: Tensor
+    """The right word's score."""
+    highest_R: Tensor
+    """What was subtracted from the scores: the row's highest, if the exponentials would leave a float's range."""
+
+
+def exponentials(hidden_RW: Tensor, weight_VW: Tensor, target_R: Tensor, *, shifted: bool = False) -> Exponentials:
+    """Those of the scores `hidden @ weight.T`."""
     score_RV = hidden_RW @ weight_VW.T
-    target_R1 = target_R[:, None]
-    score_R = score_RV.gather(1, target_R1)[:, 0].float()
+    right_at_R = torch.arange(0, score_RV.numel(), len(weight_VW), device=target_R.device) + target_R
+    score_R = score_RV.view(-1)[right_at_R].float()
     highest_R = torch.zeros_like(score_R)
     if shifted:
         highest_R = score_RV.amax(1).float()
         score_RV.sub_(highest_R[:, None])
     right_R = (score_R - highest_R).exp()
-    others_RV = score_RV.exp_().scatter_(1, target_R1, 0.0)
+    others_RV = score_RV.exp_()
+    others_RV.view(-1)[right_at_R] = 0.0  # scatter_ would copy all of them first
     sum_R = right_R + others_RV.sum(1).float()
     if not shifted and not within_range(sum_R):
-        return _exponentials(hidden_RW, weight_VW, target_R, shifted=True)
-    return others_RV, sum_R, right_R, score_R, highest_R
+        return exponentials(hidden_RW, weight_VW, target_R, shifted=True)
+    return Exponentials(others_RV, right_R, sum_R, score_R, highest_R)
 
 
 def within_range(sums: Tensor) -> bool:

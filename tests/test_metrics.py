@@ -34,6 +34,24 @@ def test_chrf_and_ter_are_sacrebleus():
     assert ter(["a x c d"], ["a b c d"], interval=False).value == pytest.approx(25)
 
 
+def test_word_errors_worked_by_hand():
+    # One replaced of four; one left out and one put in of two.
+    assert scorer("wer")(["a x c d", "b c"], ["a b c d", "a b"]).value == pytest.approx(100 * (1 + 2) / 6)
+    # Moving a word is one edit for TER, and two errors here.
+    moved, right = ["c a b"], ["a b c"]
+    assert scorer("wer")(moved, right).value == pytest.approx(200 / 3) == 2 * ter(moved, right).value
+
+
+def test_word_errors_are_counted_against_the_closest_reference():
+    assert scorer("wer")(["a b c", "d"], ["x y z", "d"], [["a b", ""]]).value == pytest.approx(100 * 1 / 3)
+
+
+def test_the_interval_of_word_errors_holds_the_rate():
+    right = [f"{n} {n + 1} {n + 2}" for n in range(40)]
+    found = scorer("wer")([one[: 3 + n % 3] for n, one in enumerate(right)], right)
+    assert found.low < found.value < found.high and "bs:1000" in found.signature
+
+
 @pytest.mark.parametrize("name", TRANSLATION)
 def test_the_interval_is_sacrebleus_bootstrap_and_the_same_each_time(name):
     ours = scorer(name)(TRANSLATIONS, REFERENCES)

@@ -117,6 +117,15 @@ def test_log_probabilities_are_the_sums_over_the_words_and_the_end():
         assert total == pytest.approx(sum(s[w] for s, w in zip(steps, [*ids, END], strict=True)), abs=1e-3)
 
 
+def test_what_is_guessed_is_the_likeliest_word_after_the_right_ones():
+    ours = translator()
+    targets = ["b a", "", "d d d d"]
+    for judged, source, target in zip(ours.judge(TEXTS[:3], targets), TEXTS, targets, strict=False):
+        (read,), (ids,) = WORDS.encode([source]), WORDS.encode([target])
+        likeliest = [int(ours.model.scores((*read, END), tuple(ids[:t])).argmax()) for t in range(len(ids) + 1)]
+        assert judged.guessed == sum(a == b for a, b in zip(likeliest, [*ids, END], strict=True))
+
+
 def test_log_probabilities_agree_with_the_search():
     ours = translator(length_penalty=0.0)
     (text, score), *_ = ours.n_best(["a b c"])[0]

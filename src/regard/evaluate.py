@@ -32,6 +32,8 @@ class Report:
     """Percent of sentences translated exactly as the reference, or one of them."""
     word_accuracy: float
     """Percent of the reference's words that stand at the same place in the translation."""
+    guessed: float
+    """Percent of the references' tokens, ends counted, that the model holds likeliest given the right ones before them."""
     perplexity: float
     """Of the references, per token of this model's tokenizer."""
     sentences: int
@@ -52,6 +54,7 @@ class Report:
             **{name: score._asdict() for name, score in self.scores.items()},
             "exact_match": self.exact_match,
             "word_accuracy": self.word_accuracy,
+            "guessed": self.guessed,
             "perplexity": _finite(self.perplexity),
             **self.told,
             "sentences": self.sentences,
@@ -65,6 +68,7 @@ class Report:
             *(_line(score) for score in self.scores.values()),
             f"{'exact':<12}{self.exact_match:7.2f} %",
             f"{'words right':<12}{self.word_accuracy:7.2f} % of the reference's, each at its place",
+            f"{'guessed':<12}{self.guessed:7.2f} % of the reference's tokens, given the right ones before",
             f"{'perplexity':<12}{self.perplexity:7.2f} per token",
             *(f"{name.replace('_', ' ')}: {value:.2f}".removesuffix(".00") for name, value in self.told.items()),
             f"{self.sentences:,} sentences in {self.seconds:.1f} s, {self.sentences_per_second:.1f} per second",
@@ -94,7 +98,8 @@ def evaluate(
     scorers = {name: measures.scorer(name, tokenize=tokenize) for name in measures.named(metrics)}
     sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
     # First, because it is quick and already meets every text that the model cannot read.
-    totals = translator.log_probabilities(sources, targets)
+    judged = translator.judge(sources, targets)
+    tokens = sum(one.tokens for one in judged)
     began = time.perf_counter()
     found = (fast or translator).n_best(sources, progress=progress, **settings)
     seconds = time.perf_counter() - began
@@ -103,7 +108,8 @@ def evaluate(
         scores={name: score(hypotheses, targets, references) for name, score in scorers.items()},
         exact_match=measures.exact_match(hypotheses, targets, references),
         word_accuracy=measures.word_accuracy(hypotheses, targets),
-        perplexity=measures.perplexity(sum(total for total, _ in totals), sum(tokens for _, tokens in totals)),
+        guessed=100.0 * sum(one.guessed for one in judged) / tokens,
+        perplexity=measures.perplexity(sum(one.log_probability for one in judged), tokens),
         sentences=len(pairs),
         seconds=seconds,
         hypotheses=hypotheses,

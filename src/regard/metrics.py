@@ -1,8 +1,8 @@
 """How good translations and summaries are, as pure functions over lists of strings.
 
-BLEU, chrF and TER are sacrebleu's own, ROUGE is the rouge-score package's. A score carries a signature, without which
-it cannot be compared with anybody else's, and a confidence interval by bootstrap resampling (Koehn 2004): how much it
-would change with another choice of sentences.
+BLEU, chrF and TER are sacrebleu's own, ROUGE is the rouge-score package's, word errors are counted here. A score carries
+a signature, without which it cannot be compared with anybody else's, and a confidence interval by bootstrap resampling
+(Koehn 2004): how much it would change with another choice of sentences.
 """
 
 import logging
@@ -25,7 +25,7 @@ from regard.errors import ConfigError, DataError
 
 TRANSLATION = ("bleu", "chrf", "ter")
 ROUGE = ("rouge1", "rouge2", "rougeL")
-METRICS = (*TRANSLATION, *ROUGE)
+METRICS = (*TRANSLATION, "wer", *ROUGE)
 
 _RESAMPLES = 1000
 _SEED = 12345  # sacrebleu's, so that all intervals of a report are of the same resamples
@@ -93,6 +93,8 @@ def scorer(name: str, *, tokenize: str = "13a", interval: bool = True, quiet: bo
     """The metric of that name; a wrong name or tokenizer is refused here, before anything is translated."""
     if name not in METRICS:
         raise ConfigError(f"There is no metric {name!r}.{_near(name, METRICS)} Known: {', '.join(METRICS)}, rouge.")
+    if name == "wer":
+        return partial(_wer, interval)
     if name in ROUGE:
         # Imported by those who ask for it: it brings nltk, which takes most of a second.
         from rouge_score.rouge_scorer import RougeScorer
@@ -214,6 +216,45 @@ def _rouge(
         return score
     rng = np.random.default_rng(_SEED)
     mean, half = estimate_ci(np.array([rng.choice(values, len(values)).mean() for _ in range(resamples)]))
+    return score._replace(low=float(mean - half), high=float(mean + half))
+
+
+def edits(ours: Sequence[str], theirs: Sequence[str]) -> int:
+    """Words to insert, delete or replace to make one text of the other (Levenshtein 1966).
+
+    >>> edits("a b c d".split(), "a x c".split())
+    2
+    """
+    before = list(range(len(theirs) + 1))
+    for row, one in enumerate(ours, 1):
+        now = [row]
+        for column, other in enumerate(theirs):
+            now.append(min(before[column] + (one != other), before[column + 1] + 1, now[column] + 1))
+        before = now
+    return before[-1]
+
+
+def _wer(
+    interval: bool, translations: Sequence[str], references: Sequence[str], further: Sequence[Sequence[str]] = ()
+) -> Score:
+    """Word error rate: edits in percent of the reference's words, each text by the reference that needs the fewest.
+
+    Unlike TER, a phrase that was moved is not one edit: the measure for sounds, actions and other answers in order.
+    """
+    counts = []  # of each text: edits, and words of the reference
+    for ours, right in zip(translations, _gathered(translations, references, further), strict=True):
+        written = ours.split()
+        counts.append(min((edits(written, theirs.split()), len(theirs.split())) for theirs in right))
+    count_N2 = np.array(counts)
+    resamples = _resamples(len(counts))
+    parts = ["case:mixed", "words:spaces"] + ([f"bs:{resamples}", f"seed:{_SEED}"] if interval else [])
+    wrong, words = count_N2.sum(0)
+    score = Score("WER", 100.0 * wrong / max(1, words), "|".join(parts))
+    if not interval:
+        return score
+    rng = np.random.default_rng(_SEED)
+    sums_R2 = np.array([rng.choice(count_N2, len(counts)).sum(0) for _ in range(resamples)])
+    mean, half = estimate_ci(100.0 * sums_R2[:, 0] / np.maximum(1, sums_R2[:, 1]))
     return score._replace(low=float(mean - half), high=float(mean + half))
 
 

@@ -39,7 +39,8 @@ EXAMPLES = """  regard score runs/mine test.en test.fr
 What is measured depends on what the model learned.
 A model that writes one text for another: BLEU, chrF and TER by sacrebleu; with --metrics rouge, for summaries
 in English, ROUGE by the rouge-score package; each with its signature and a 95% bootstrap confidence interval.
-With further --references, ROUGE takes the best for each text, and the others do as sacrebleu does with several.
+WER, the word error rate, counts words inserted, left out and replaced, for answers that have a right order.
+With further --references, ROUGE and WER take the best for each text, and the others do as sacrebleu does with several.
 A language model trained on running text: perplexity and bits per byte.
 A classifier: accuracy, F1 and Matthews' correlation."""
 
@@ -58,7 +59,7 @@ def add_parser(commands: Subparsers) -> None:
         "--metrics",
         default="bleu,chrf,ter",
         metavar="LIST",
-        help="which of bleu, chrf, ter, rouge1, rouge2, rougeL, or rouge for these three (default bleu,chrf,ter)",
+        help="which of bleu, chrf, ter, wer, rouge1, rouge2, rougeL, or rouge for these three (default bleu,chrf,ter)",
     )
     parser.add_argument(
         "--references",

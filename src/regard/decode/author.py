@@ -8,7 +8,7 @@ import torch
 
 from regard.config import DecodeConfig, read
 from regard.decode.beam import beam_search
-from regard.decode.probability import log_probabilities_of
+from regard.decode.probability import judge
 from regard.decode.sample import greedy, sample
 from regard.decode.translator import evaluating
 from regard.errors import ConfigError, DataError
@@ -83,11 +83,9 @@ class Author:
             longest = len(writes[some[-1]])
             rows = [writes[n] + [PAD] * (longest - len(writes[n])) for n in some]
             with evaluating(self.model):
-                found = log_probabilities_of(
-                    self.model, self._nothing(len(some)), torch.tensor(rows, device=self.device)
-                )
-            for n, total in zip(some, found, strict=True):
-                totals[n] = total
+                found = judge(self.model, self._nothing(len(some)), torch.tensor(rows, device=self.device))
+            for n, judged in zip(some, found, strict=True):
+                totals[n] = judged.log_probability
         return [(total, len(ids) - 1) for total, ids in zip(totals, writes, strict=True)]
 
     def attention(self, text: str) -> Trace:

@@ -13,7 +13,7 @@ from regard.decode.beam import beam_search
 from regard.decode.columns import Columns
 from regard.decode.hypothesis import Hypothesis
 from regard.decode.parallel import side_by_side
-from regard.decode.probability import log_probabilities_of
+from regard.decode.probability import Judged, judge
 from regard.decode.sample import greedy, sample
 from regard.decode.translation import Asked, TextTranslator, Written, shortened
 from regard.errors import DataError
@@ -47,19 +47,22 @@ class Translator(TextTranslator):
 
     def log_probabilities(self, sources: Sequence[str], targets: Sequence[str]) -> list[tuple[float, int]]:
         """For each pair, the natural logarithm of the target's probability and its number of tokens, end counted."""
+        return [(judged.log_probability, judged.tokens) for judged in self.judge(sources, targets)]
+
+    def judge(self, sources: Sequence[str], targets: Sequence[str]) -> list[Judged]:
+        """How likely each target is, and how many of its tokens the model would have written after the right ones."""
         if len(sources) != len(targets):
             raise DataError(f"{len(sources)} sources but {len(targets)} targets. Give as many of each.")
         reads = [[*ids, END] for ids in self._encode(sources)]
         writes = [[BEGIN, *ids, END] for ids in self._encode(targets)]
         lengths = [max(len(read), len(write)) for read, write in zip(reads, writes, strict=True)]
-        totals = [0.0] * len(sources)
+        found: dict[int, Judged] = {}
         for batch in _batches(range(len(sources)), lengths, self.config.batch_tokens):
             with evaluating(self.model), _naming(sources[batch[0]]):
                 source = self._source([reads[n] for n in batch])
-                scored = log_probabilities_of(self.model, source, self._padded([writes[n] for n in batch]))
-            for n, total in zip(batch, scored, strict=True):
-                totals[n] = total
-        return [(total, len(ids) - 1) for total, ids in zip(totals, writes, strict=True)]
+                judged = judge(self.model, source, self._padded([writes[n] for n in batch]))
+            found |= zip(batch, judged, strict=True)
+        return [found[n] for n in range(len(sources))]
 
     def attention(self, source: str, target: str | None = None, **settings: Any) -> Trace:
         """Where the model looks as it reads the source and writes the target, or else its own translation.

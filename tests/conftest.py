@@ -46,7 +46,14 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "seq2seq": RECURRENT,
     "bahdanau": RECURRENT,
     "luong": [*RECURRENT, {"score": "dot"}, {"score": "concat"}, {"input_feeding": False}],
-    "conv": [{}, {"kernel": 5, "depth": 2}, {"decoder_depth": 2}, {"tie": "target"}, {"tie": "none"}],
+    "conv": [
+        {},
+        {"kernel": 5, "depth": 2},
+        {"positions": "none", "scaled": False},
+        {"decoder_depth": 2},
+        {"tie": "target"},
+        {"tie": "none"},
+    ],
     "transformer": [
         {},
         {"norm": "before"},
@@ -62,6 +69,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {},
         {"halting": False},
         {"norm": "before"},
+        {"positions": "relative", "span": 3},
         {"activation": "elu"},
         {"activation": "gelu"},
         {"tie": "target"},

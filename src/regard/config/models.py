@@ -18,6 +18,15 @@ def heads_share(width: int, heads: int) -> None:
         )
 
 
+def no_offset_of_relative(positions: str, offset: int) -> None:
+    """Refuse to move what does not change by being moved."""
+    if offset and positions == "relative":
+        raise ConfigError(
+            f"model.offset {offset} moves positions, but relative ones do not change by that. "
+            "Set model.offset=0, or model.positions=sinusoidal."
+        )
+
+
 @dataclass(frozen=True, kw_only=True)
 class TransformerConfig:
     """The encoder-decoder Transformer; the defaults are the published base model."""
@@ -44,11 +53,7 @@ class TransformerConfig:
             raise ConfigError(
                 f"model.width {self.width} is odd; sinusoidal positions need pairs. Use {self.width + 1}."
             )
-        if self.offset and self.positions == "relative":
-            raise ConfigError(
-                f"model.offset {self.offset} moves positions, but relative ones do not change by that. "
-                "Set model.offset=0, or model.positions=sinusoidal."
-            )
+        no_offset_of_relative(self.positions, self.offset)
         if self.positions == "learned" and self.offset >= self.longest:
             raise ConfigError(
                 f"model.offset {self.offset} is beyond the {self.longest} positions that are learned (model.longest). "
@@ -96,7 +101,9 @@ class ConvConfig:
     decoder_depth: int = setting(0, "convolutions of the decoder; 0 = as many as the encoder")
     kernel: int = setting(3, "words that a convolution sees at a time; odd")
     dropout: float = setting(0.2, "share of numbers dropped before convolutions and after embeddings")
-    longest: int = setting(1024, "longest sentence in tokens that the learned positions can hold")
+    positions: Literal["learned", "none"] = setting("learned", "how word order is told, besides by the convolutions")
+    scaled: bool = setting(True, "what attention finds grows by the root of the source's length (published)")
+    longest: int = setting(1024, "longest sentence in tokens that learned positions can hold")
     tie: Literal["all", "target", "none"] = setting("all", "embeddings shared: all three, the target's two, or none")
 
     def __post_init__(self) -> None:
@@ -117,6 +124,8 @@ class UniversalConfig:
     dropout: float = setting(0.1, "share of numbers dropped after each sub-layer and embedding")
     activation: Literal["relu", "elu", "gelu"] = setting("relu", "between the two feed-forward layers")
     norm: Literal["after", "before"] = setting("after", "layer norm after each sub-layer (published) or before it")
+    positions: Literal["sinusoidal", "relative"] = setting("sinusoidal", "how word order is told")
+    span: int = setting(16, "farthest distance that relative positions tell apart")
     tie: Literal["all", "target", "none"] = setting("all", "embeddings shared: all three, the target's two, or none")
     halting: bool = setting(True, "let each word stop by itself (adaptive computation time)")
     threshold: float = setting(0.99, "halting: the probability at which a word stops")
@@ -124,12 +133,13 @@ class UniversalConfig:
     offset: int = setting(0, "training: count positions from a random number up to this, to meet longer texts")
 
     def __post_init__(self) -> None:
-        at_least(self, "model", width=2, heads=1, depth=1, inner=1, ponder=0, offset=0)
+        at_least(self, "model", width=2, heads=1, depth=1, inner=1, span=1, ponder=0, offset=0)
         between(self, "model", 0.0, 0.95, "dropout")
         between(self, "model", 0.01, 0.9999, "threshold")
         heads_share(self.width, self.heads)
+        no_offset_of_relative(self.positions, self.offset)
         if self.width % 2:
-            raise ConfigError(f"model.width {self.width} is odd; its positions need pairs. Use {self.width + 1}.")
+            raise ConfigError(f"model.width {self.width} is odd; its waves need pairs. Use {self.width + 1}.")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -35,7 +35,7 @@ class Conv(Writer):
 
     def __init__(self, config: ConvConfig, vocabulary: int) -> None:
         super().__init__()
-        self.longest = config.longest
+        self.longest = config.longest if config.positions == "learned" else None
         self.encoder = Encoder(config)
         self.decoder = Decoder(config)
         self.source_embedding = Embedding(config, vocabulary)
@@ -93,6 +93,7 @@ class Encoder(nn.Module):
         self.layers = cast("Sequence[GatedConvolution]", layers)
         self.leave = _linear(config.width, config.width)
         self.dropout = Dropout(config.dropout)
+        self.scaled = config.scaled
 
     @property
     def receptive_field(self) -> int:
@@ -110,11 +111,14 @@ class Encoder(nn.Module):
             side = (convolution.kernel - 1) // 2
             x_BSW = (x_BSW + convolution(F.pad(inner_BSW, (0, 0, side, side)))) * HALVE
         z_BSW = self.leave(x_BSW)
+        value_BSW = z_BSW + embedded_BSW
         # A mean of m vectors has 1/m of their variance. Attention is meant to give back the variance of one of them,
         # so it is scaled by m * sqrt(1/m) = sqrt(m), m being the words without padding (section 3.4). Done here, once
-        # for all layers and steps; the mixing is linear.
-        scale_B = lengths_B.to(embedded_BSW.dtype).sqrt()
-        return Memory(z_BSW, (z_BSW + embedded_BSW) * scale_B[:, None, None], real_BS)
+        # for all layers and steps; the mixing is linear. But attention that has learned to look at one word takes no
+        # mean, and what it finds in a text longer than any in training is then larger than all that was learned from.
+        if self.scaled:
+            value_BSW = value_BSW * lengths_B.to(embedded_BSW.dtype).sqrt()[:, None, None]
+        return Memory(z_BSW, value_BSW, real_BS)
 
 
 class Decoder(nn.Module):
@@ -205,7 +209,7 @@ class GatedConvolution(nn.Module):
 
 
 class Embedding(nn.Module):
-    """e = w + p: word and position (section 3.1), then dropout.
+    """e = w + p: word and position (section 3.1), or the word alone, then dropout.
 
     Both from a narrow distribution and not scaled, unlike the Transformer's: the scores of the attention are plain
     products of such vectors. With vectors of length sqrt(width) they begin saturated, and training diverges.
@@ -214,15 +218,18 @@ class Embedding(nn.Module):
     def __init__(self, config: ConvConfig, vocabulary: int) -> None:
         super().__init__()
         self.table = nn.Embedding(vocabulary, config.width)
-        self.positions = Learned(config.width, config.longest)
+        nn.init.normal_(self.table.weight, std=0.1)  # section 3.5
+        self.positions = None
+        if config.positions == "learned":
+            self.positions = Learned(config.width, config.longest)
+            nn.init.normal_(self.positions.table.weight, std=0.1)
         self.dropout = Dropout(config.dropout)
-        for table in (self.table, self.positions.table):
-            nn.init.normal_(table.weight, std=0.1)  # section 3.5
 
     def forward(self, ids_BT: Tensor, first: int = 0) -> Tensor:
         """Vectors of words that stand at positions first, first + 1, ..."""
-        word_BTW, place_TW = self.table(ids_BT), self.positions(first, first + ids_BT.shape[1])
-        embedded_BTW: Tensor = word_BTW + place_TW
+        word_BTW: Tensor = self.table(ids_BT)
+        place_TW = self.positions(first, first + ids_BT.shape[1]) if self.positions is not None else None
+        embedded_BTW = word_BTW if place_TW is None else word_BTW + place_TW
         watch.tell(watch.Embedded(word_BTW, place_TW, embedded_BTW))
         return cast(Tensor, self.dropout(embedded_BTW))
 

@@ -13,6 +13,7 @@ Departures from the paper:
 - A word that reaches the last repetition stops there with what is left of its probability, as Graves writes, so that
   its weights always sum to one; appendix C drops what is left.
 - Positions are counted from 0, as in the Transformer; the transition is the feed-forward layer, not the convolution.
+- Positions may be relative instead (Shaw et al. 2018), known to attention; then only the repetition is added.
 - The random number from which training may count positions instead (section 3.2) is drawn once for each pair of texts,
   for both sides and all repetitions; the authors' code draws one for a whole batch, and anew each time.
 """
@@ -107,6 +108,7 @@ class Repeated(nn.Module):
     def __init__(self, config: UniversalConfig) -> None:
         super().__init__()
         self.depth, self.threshold = config.depth, config.threshold
+        self.told_where = config.positions == "sinusoidal"
         self.waves = Sinusoidal(config.width)
         self.halting = Halting(config.width, config.depth) if config.halting else None
         # With the norm before each sub-layer the sum itself is never normalised; one norm at the end does it.
@@ -115,9 +117,12 @@ class Repeated(nn.Module):
     def place(self, x_BTW: Tensor, repetition: int, first: int | Tensor = 0) -> Tensor:
         """Add the coordinates of words that stand at positions first, first + 1, ... (section 2.1, P^t).
 
-        Repetitions are counted from 0 here and from 1 in the paper. A tensor gives each row its own first.
+        Repetitions are counted from 0 here and from 1 in the paper. A tensor gives each row its own first. Of relative
+        positions attention knows; then only the repetition is added.
         """
         time_1W: Tensor = self.waves(repetition + 1, repetition + 2)
+        if not self.told_where:
+            return x_BTW + time_1W
         return x_BTW + (vectors(self.waves, first, x_BTW.shape[1]) + time_1W)
 
     def settle(self, thought: "Thought", x_BTW: Tensor, repetition: int) -> "Thought":
@@ -298,5 +303,12 @@ class UniversalState:
 
 
 def _shape(config: UniversalConfig) -> BlockShape:
-    norm_first = config.norm == "before"
-    return BlockShape(config.width, config.heads, config.inner, config.dropout, config.activation, norm_first)
+    return BlockShape(
+        config.width,
+        config.heads,
+        config.inner,
+        config.dropout,
+        config.activation,
+        norm_first=config.norm == "before",
+        span=config.span if config.positions == "relative" else 0,
+    )

@@ -103,6 +103,7 @@ def trained(options: Options) -> Path:
         there = (data / "tok" / "train.en.gz").exists()
         names = [str(data / "tok" / f"train.{side}.gz") for side in ("en", "de")] if there else ["builtin:en-fr"]
         settings = {"train.max_minutes": MINUTES, "train.warm_up": 400, "train.rate": 3.5e-3}
+        settings |= {f"model.{name}": value for name, value in EXPRESSIBLE.items()}
         regard.train(names, folder, model="transformer", size="tiny", settings=settings)
     return folder
 

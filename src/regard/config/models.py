@@ -293,7 +293,8 @@ READER_SIZES: dict[str, dict[str, Any]] = {
 }
 
 # What `--size` stands for. `base` is the dataclass as it is: the published model, where there is one.
-# The `tiny` ones have about as many parameters as each other.
+# The `tiny` ones have about as many parameters as each other. The small Transformers have the norm before each sub-layer:
+# for little text and short trainings it learns at once, where the published one spends thousands of steps on its warm-up.
 SIZES: dict[type[ModelConfig], dict[str, dict[str, Any]]] = {
     RnnConfig: RECURRENT_SIZES,
     LstmConfig: RECURRENT_SIZES,
@@ -307,14 +308,14 @@ SIZES: dict[type[ModelConfig], dict[str, dict[str, Any]]] = {
         "base": {},
     },
     TransformerConfig: {
-        "tiny": {"width": 128, "heads": 4, "depth": 4, "inner": 256, "dropout": 0.3},
-        "small": {"width": 256, "heads": 4, "depth": 6, "inner": 1024, "dropout": 0.3},
+        "tiny": {"width": 128, "heads": 4, "depth": 4, "inner": 256, "dropout": 0.3, "norm": "before"},
+        "small": {"width": 256, "heads": 4, "depth": 6, "inner": 1024, "dropout": 0.3, "norm": "before"},
         "base": {},
         "big": {"width": 1024, "heads": 16, "inner": 4096, "dropout": 0.3},
     },
     UniversalConfig: {
-        "tiny": {"width": 192, "heads": 6, "depth": 4, "inner": 384, "dropout": 0.3},
-        "small": {"width": 384, "heads": 6, "depth": 6, "inner": 1536, "dropout": 0.3},
+        "tiny": {"width": 192, "heads": 6, "depth": 4, "inner": 384, "dropout": 0.3, "norm": "before"},
+        "small": {"width": 384, "heads": 6, "depth": 6, "inner": 1536, "dropout": 0.3, "norm": "before"},
         "base": {},
     },
     LmConfig: {

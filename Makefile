@@ -5,7 +5,7 @@ BIN := .venv/bin
 READY := .venv/ready
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: setup browser demo test lint bench clean
+.PHONY: setup browser demo test lint bench results clean
 
 setup: $(READY)
 
@@ -27,14 +27,18 @@ test: setup browser
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
 lint: setup
-	$(BIN)/ruff check src tests bench
-	$(BIN)/ruff format --check src tests bench
+	$(BIN)/ruff check src tests bench recipes
+	$(BIN)/ruff format --check src tests bench recipes
 	$(BIN)/mypy
 
 # Every peer beside us, in the same run: make bench PART=translation MODEL=runs/mine DATA=folder-of-multi30k
 bench: setup
 	$(BIN)/python -m bench $(if $(PART),--part $(PART)) $(if $(DATA),--data $(DATA)) $(if $(MODEL),--model $(MODEL)) \
 	  $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SECONDS),--seconds $(SECONDS))
+
+# Train a recipe, score it, and add both to docs/results.md: make results DATA=folder-of-corpora RESULT=multi30k-en-de
+results: setup
+	$(BIN)/python -m recipes.results $(RESULT) --data $(DATA) $(if $(SEED),--seeds $(SEED)) $(if $(THREADS),--threads $(THREADS))
 
 clean:
 	rm -rf .venv bench/.venvs bench/.data build runs/demo .pytest_cache .mypy_cache .ruff_cache

@@ -1,6 +1,7 @@
 """Settings: one default in one place, unknown and impossible ones refused with the near miss named."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -120,6 +121,8 @@ def test_every_recipe_in_the_repository_is_valid() -> None:
     assert recipes
     for recipe in recipes:
         read(read_recipe(recipe))
+        bare = [line for line in recipe.read_text().splitlines() if re.match(r"\w+ =", line) and "# " not in line]
+        assert not bare, f"{recipe.name} does not say why: {bare}"
 
 
 def test_differences_name_old_and_new() -> None:

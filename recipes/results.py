@@ -1,0 +1,190 @@
+"""Train what a recipe describes, score it, and add both to docs/results.md: commands, time, machine, scores.
+
+    python -m recipes.results --data FOLDER NAME [NAME ...]      or: make results DATA=FOLDER RESULT=NAME
+
+FOLDER holds the corpora, see recipes/README.md. A training that was stopped goes on by the same command.
+"""
+
+import argparse
+import datetime
+import json
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from string import Template
+from typing import Any, NamedTuple
+
+from bench.result import machine
+from recipes import texts
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "results.md"
+
+
+class Result(NamedTuple):
+    """Commands, in which $DATA is the folder of the corpora and $TEXT what was made of them; $TO is the model folder, and
+    $RUNS holds all of these.
+    """
+
+    train: str
+    scores: list[str]
+    prepare: Callable[[Path, Path], None] | None = None
+    """(corpora, folder to write to)."""
+
+
+def multi30k(read: str, write: str, *parts: str, folder: str = "tok", recipe: str = "") -> Result:
+    """Captions from one language to another, scored on these parts."""
+
+    def files(part: str) -> str:
+        return " ".join(f"$DATA/multi30k/{folder}/{part}.{language}.gz" for language in (read, write))
+
+    how = "--beam 5 --tokenize none" if folder == "tok" else ""
+    return Result(
+        f"regard train {files('train')} --valid {files('val')} --to $TO {recipe}",
+        [f"regard score $TO {files(part)} {how}" for part in parts],
+    )
+
+
+def letters(model: str) -> Result:
+    """Spelling to sound."""
+    further = " ".join(f"--references $TEXT/test.{number}" for number in (2, 3, 4))
+    return Result(
+        f"regard train $TEXT/train.tsv --valid $TEXT/valid.tsv --to $TO --recipe recipes/cmudict-{model}.toml",
+        [
+            "regard score $TO $TEXT/valid.tsv --metrics wer",
+            f"regard score $TO $TEXT/test.tsv {further} --metrics wer",
+        ],
+        texts.cmudict,
+    )
+
+
+def digits(task: str, model: str) -> Result:
+    """More digits than ever in training. Numbers to add are the package's own."""
+    data, parts = f"$TEXT/{task}.few.tsv --valid $TEXT/{task}.valid.tsv", ["80", "400", "to-400"]
+    tests = [f"$TEXT/{task}.{part}.tsv" for part in parts]
+    if task == "addition":
+        data, tests = "builtin:addition", ["builtin:addition/80", "builtin:addition/400", "builtin:addition/long"]
+    return Result(
+        f"regard train {data} --to $TO --recipe recipes/digits-{model}.toml",
+        [f"regard score $TO {test} --metrics wer" for test in tests],
+        texts.digits,
+    )
+
+
+CAPTIONS = "--recipe recipes/multi30k.toml"
+RESULTS = {
+    "multi30k-en-de": multi30k("en", "de", "val", "test_2016_flickr", recipe=CAPTIONS),
+    "multi30k-en-fr": multi30k("en", "fr", "val", recipe=CAPTIONS),
+    "multi30k-en-cs": multi30k("en", "cs", "val", recipe=CAPTIONS),
+    "multi30k-raw-de-en": multi30k("de", "en", "val", "test_2016_flickr", folder="raw"),
+    "multi30k-raw-de-en-recipe": multi30k("de", "en", "val", "test_2016_flickr", folder="raw", recipe=CAPTIONS),
+    "shakespeare": Result(
+        "regard train $TEXT/train.txt --valid $TEXT/valid.txt --to $TO --recipe recipes/shakespeare.toml",
+        ["regard score $TO $TEXT/valid.txt"],
+        texts.shakespeare,
+    ),
+    "scan-simple": Result(
+        "regard train $TEXT/simple.train.tsv --to $TO --recipe recipes/scan-simple.toml",
+        ["regard score $TO $TEXT/simple.test.tsv --metrics wer"],
+        texts.scan,
+    ),
+    "multi30k-student": Result(
+        "regard distill $RUNS/multi30k-en-de-1 $DATA/multi30k/tok/train.en.gz $DATA/multi30k/tok/train.de.gz "
+        "--valid $DATA/multi30k/tok/val.en.gz $DATA/multi30k/tok/val.de.gz --to $TO --beam 5 "
+        "--recipe recipes/multi30k-student.toml",
+        [
+            f"regard score $TO $DATA/multi30k/tok/{part}.en.gz $DATA/multi30k/tok/{part}.de.gz --tokenize none"
+            for part in ("val", "test_2016_flickr")
+        ],
+    ),
+    **{
+        f"digits-{task}-{model}": digits(task, model)
+        for task in ("copy", "reverse", "addition")
+        for model in ("bahdanau", "transformer", "universal", "conv")
+    },
+    **{f"cmudict-{model}": letters(model) for model in ("seq2seq", "bahdanau", "conv", "transformer", "universal")},
+}
+
+
+def run(name: str, data: Path, runs: Path, seed: int, threads: int) -> str:
+    """Do all of one result; what there is to say of it, in Markdown."""
+    result = RESULTS[name]
+    places = {"DATA": data, "TEXT": runs / "texts" / name.partition("-")[0], "RUNS": runs}
+    places["TO"] = runs / f"{name}-{seed}"
+    if result.prepare:
+        result.prepare(data, places["TEXT"])
+    train = f"{result.train} --seed {seed}" + (f" --threads {threads}" if threads else "")
+    _regard(train, places)
+    found = [json.loads(_regard(f"{score} --json", places, capture=True)) for score in result.scores]
+    return section(f"{name}, seed {seed}", [train, *result.scores], trained(places["TO"]), found)
+
+
+def section(title: str, commands: list[str], how: str, found: list[dict[str, Any]]) -> str:
+    """One run, as it stands in the page."""
+    here = machine()
+    where = f"{here['processor']}, {here['cores']} cores; torch {here['torch']}; {datetime.date.today().isoformat()}"
+    shown = "\n".join(" ".join(command.split()) for command in commands)
+    scores = [
+        f"- `{command.split('$TO ')[1].strip()}`: {told(one)}" for command, one in zip(commands[1:], found, strict=True)
+    ]
+    return "\n".join([f"### {title}", "", "```", shown, "```", "", f"{how}. {where}.", "", *scores, ""])
+
+
+def trained(folder: Path) -> str:
+    """How large the model is, and how long it learned: `2.6M parameters, 8,400 steps in 79 minutes on 1 thread`."""
+    config = json.loads((folder / "config.json").read_text())
+    log = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    seconds = max(line.get("seconds", 0) for line in log)
+    about, threads = config["about"], config["train"]["threads"]
+    on = f"{threads} thread{'' if threads == 1 else 's'}" if threads else "all cores"
+    return f"{about['parameters']:,} parameters, {about['step']:,} steps in {seconds / 60:.1f} minutes on {on}"
+
+
+def told(found: dict[str, Any]) -> str:
+    """Every score there is, with its interval and signature."""
+    said = []
+    for name, value in found.items():
+        if isinstance(value, dict):
+            said.append(
+                f"{value['name']} {value['value']:.2f} [{value['low']:.2f}, {value['high']:.2f}] `{value['signature']}`"
+            )
+        elif name in ("exact_match", "word_accuracy", "guessed"):
+            said.append(f"{name.replace('_', ' ')} {value:.2f}%")
+        elif name in ("perplexity", "loss", "bits_per_byte") and value is not None:
+            said.append(f"{name.replace('_', ' ')} {value:.4f}")
+    return "; ".join(said)
+
+
+def _regard(command: str, places: dict[str, Path], *, capture: bool = False) -> str:
+    print(f"$ {command}", file=sys.stderr, flush=True)
+    arguments = shlex.split(Template(command).substitute({name: str(path) for name, path in places.items()}))[1:]
+    done = subprocess.run(
+        [sys.executable, "-m", "regard", *arguments], cwd=ROOT, check=True, text=True,
+        stdout=subprocess.PIPE if capture else None,
+    )  # fmt: skip
+    return done.stdout or ""
+
+
+def main() -> int:
+    """The results asked for, one after the other."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="+", choices=RESULTS, metavar="NAME", help=", ".join(RESULTS))
+    parser.add_argument("--data", type=Path, required=True, metavar="FOLDER", help="the folder of the corpora")
+    parser.add_argument("--runs", type=Path, default=ROOT / "runs" / "results", help="where models go")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1], metavar="N")
+    parser.add_argument("--threads", type=int, default=0, metavar="N", help="processor threads; 0 = as many as cores")
+    parser.add_argument("--page", type=Path, default=PAGE, help="where to write what was found")
+    options = parser.parse_args()
+    for name in options.names:
+        for seed in options.seeds:
+            said = run(name, options.data.resolve(), options.runs.resolve(), seed, options.threads)
+            with options.page.open("a") as page:
+                page.write("\n" + said)
+            print(said)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,79 @@
+"""Public corpora, as their authors publish them -> the files that `regard train` reads."""
+
+import gzip
+import random
+import string
+from collections.abc import Iterable
+from pathlib import Path
+
+
+def shakespeare(data: Path, to: Path) -> None:
+    """The first nine tenths of the characters to learn from, the last to validate on, as nanoGPT parts them."""
+    text = gzip.decompress((data / "tinyshakespeare/input.txt.gz").read_bytes()).decode()
+    cut = len(text) * 9 // 10
+    _write(to / "train.txt", text[:cut])
+    _write(to / "valid.txt", text[cut:])
+
+
+def cmudict(data: Path, to: Path) -> None:
+    """Spelling, letter by letter -> sound. A word to validate or test on stands once; its other sounds are further references."""
+    parts = {"train": "train-dev-20-21", "valid": "train-dev-1-21", "test": "test"}
+    for part, published in parts.items():
+        sounds: dict[str, list[str]] = {}
+        for line in _lines(data / f"cmudict/cmudict-0.7b.{published}.gz"):
+            word, _, sound = line.partition("  ")
+            sounds.setdefault(" ".join(word.lower()), []).append(sound.strip())
+        if part == "train":
+            _write_pairs(to / "train.tsv", ((word, one) for word, some in sounds.items() for one in some))
+            continue
+        _write_pairs(to / f"{part}.tsv", ((word, some[0]) for word, some in sounds.items()))
+        for number in range(1, max(map(len, sounds.values()))):
+            further = (some[number] if number < len(some) else "" for some in sounds.values())
+            _write(to / f"{part}.{number + 1}", "".join(one + "\n" for one in further))
+
+
+def scan(data: Path, to: Path) -> None:
+    """Commands -> actions, both splits."""
+    for split in ("simple", "length"):
+        for part in ("train", "test"):
+            lines = _lines(data / f"scan/tasks_{part}_{split}.txt.gz")
+            pairs = [tuple(line.removeprefix("IN: ").split(" OUT: ")) for line in lines]
+            _write_pairs(to / f"{split}.{part}.tsv", pairs)
+
+
+def digits(_data: Path, to: Path) -> None:
+    """Copying and reversing decimal digits: up to 40 to learn from, 80 to choose by, and 400 to be tested on.
+
+    `few` has the same lengths as `train`, but each of its texts only some of the ten digits, down to two of them: in such a
+    text only a long stretch of digits tells one place from another.
+    """
+    rng = random.Random("digits")
+    parts = {
+        "train": (40_000, range(1, 41)),
+        "few": (40_000, range(1, 41)),
+        "valid": (500, range(1, 41)),
+        "80": (200, [80]),
+        "400": (200, [400]),
+        "to-400": (500, range(1, 401)),
+    }
+    for task, step in (("copy", 1), ("reverse", -1)):
+        for part, (count, lengths) in parts.items():
+            pairs = []
+            for _ in range(count):
+                some = rng.sample(string.digits, rng.randint(2, 10)) if part == "few" else string.digits
+                text = rng.choices(some, k=rng.choice(lengths))
+                pairs.append((" ".join(text), " ".join(text[::step])))
+            _write_pairs(to / f"{task}.{part}.tsv", pairs)
+
+
+def _lines(path: Path) -> list[str]:
+    return gzip.decompress(path.read_bytes()).decode().splitlines()
+
+
+def _write_pairs(path: Path, pairs: Iterable[tuple[str, ...]]) -> None:
+    _write(path, "".join("\t".join(pair) + "\n" for pair in pairs))
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")

@@ -1,0 +1,59 @@
+"""Results: every one has its recipe and its texts, and what a run reached is written down with how."""
+
+import gzip
+import re
+from pathlib import Path
+
+import pytest
+
+from recipes import results, texts
+from recipes.results import RESULTS, ROOT, Result
+
+SMALL = "--set text.tokenizer=words --set model.width=16 --set model.depth=1 --set train.warm_up=1"
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_every_result_names_a_recipe_that_is_there(name: str) -> None:
+    named = re.findall(r"--recipe (\S+)", RESULTS[name].train)
+    assert all((ROOT / recipe).is_file() for recipe in named)
+
+
+def test_every_recipe_of_ours_has_a_result() -> None:
+    used = {Path(recipe).name for one in RESULTS.values() for recipe in re.findall(r"--recipe (\S+)", one.train)}
+    paper = {"paper-base.toml"}  # for a GPU, and not run
+    assert {recipe.name for recipe in (ROOT / "recipes").glob("*.toml")} == used | paper
+
+
+def test_a_run_is_written_down_with_its_commands_time_and_signature(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train = f"regard train builtin:copy --to $TO --steps 3 {SMALL}"
+    monkeypatch.setitem(RESULTS, "toy", Result(train, ["regard score $TO builtin:copy/5 --beam 1 --metrics bleu,wer"]))
+    said = results.run("toy", tmp_path, tmp_path, seed=7, threads=1)
+    assert f"{train} --seed 7 --threads 1" in said
+    assert re.search(r"3 steps in \d+\.\d minutes on 1 thread", said)
+    assert re.search(r"BLEU \d+\.\d\d \[.+\] `nrefs:1\|.*\|version:", said) and "WER" in said and "exact match" in said
+    assert str(tmp_path) not in said
+
+
+def test_sounds_of_a_word_are_references_and_no_word_is_tested_twice(tmp_path: Path) -> None:
+    (tmp_path / "cmudict").mkdir()
+    for part in ("train-dev-20-21", "train-dev-1-21", "test"):
+        text = b"AB  AE B\nAB  AH B\nO  OW\n"
+        (tmp_path / f"cmudict/cmudict-0.7b.{part}.gz").write_bytes(gzip.compress(text))
+    texts.cmudict(tmp_path, tmp_path / "to")
+    assert (tmp_path / "to/train.tsv").read_text() == "a b\tAE B\na b\tAH B\no\tOW\n"
+    assert (tmp_path / "to/test.tsv").read_text() == "a b\tAE B\no\tOW\n"
+    assert (tmp_path / "to/test.2").read_text() == "AH B\n\n"
+
+
+def test_few_digits_are_as_long_as_the_others_and_fewer(tmp_path: Path) -> None:
+    texts.digits(tmp_path, tmp_path)
+    few, even = (
+        [line.split("\t") for line in (tmp_path / f"reverse.{part}.tsv").read_text().splitlines()]
+        for part in ("few", "train")
+    )
+    assert all(source.split() == target.split()[::-1] for source, target in few)
+    kinds, lengths = ([[len(f(source.split())) for source, _ in part] for part in (few, even)] for f in (set, list))
+    assert max(lengths[0]) == max(lengths[1]) == 40
+    assert sum(kinds[0]) < sum(kinds[1])

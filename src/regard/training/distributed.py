@@ -231,11 +231,6 @@ def whole(tensor: Tensor) -> Tensor:
     return gather() if gather else tensor
 
 
-def leads() -> bool:
-    """Whether this process is alone or the first of those that `torchrun` started. Can be asked before they are connected."""
-    return os.environ.get("RANK", "0") == "0"
-
-
 def is_one_of_several() -> bool:
     """Whether `torchrun` started this process and others beside it."""
     return int(os.environ.get("WORLD_SIZE", "1")) > 1
@@ -284,7 +279,8 @@ def _fail(store: "Store", rank: int, error: Exception) -> None:
         raise TrainingError(f"{where} is out of memory. {advice}.") from None
     if "Connection" in str(error) or "closed by peer" in str(error):
         raise TrainingError(
-            f"{where} lost another process, which ended without a word (killed, or out of memory)."
+            f"{where} lost another process, which ended without a word (killed, or out of memory). The same command goes on "
+            "from the last checkpoint; --max-restarts N does so by itself."
         ) from None
-    print(f"regard: {where} failed", file=sys.stderr)
+    print(f"regard: {where} failed. Please report this:", file=sys.stderr)
     raise error

@@ -96,9 +96,10 @@ class Learner:
         """Shorten a gradient that is too long, and leave any other untouched, which saves a pass; how long it was."""
         parameters = [p for p in self.model.parameters() if p.grad is not None]
         length = get_total_norm([p.grad for p in parameters if p.grad is not None])
-        if self.config.clip and whole(length) > self.config.clip:
+        found = float(whole(length))
+        if self.config.clip and found > self.config.clip:
             clip_grads_with_norm_(parameters, self.config.clip, length)
-        return float(whole(length))
+        return found
 
     @contextmanager
     def computing(self) -> Iterator[None]:

@@ -15,6 +15,8 @@ from regard.errors import ConfigError, FolderError
 CONFIG, MODEL, LOG, CARD, CHECKPOINTS, CACHE, LOCK = (
     "config.json", "model.safetensors", "log.jsonl", "README.md", "checkpoints", "cache", ".lock",
 )  # fmt: skip
+TOKENS = "tokens"
+"""The tokenised text, in the cache."""
 
 
 def save_config(folder: Path, config: Config, about: dict[str, Any]) -> None:

@@ -29,8 +29,6 @@ FREE = {
     "train.steps", "train.max_minutes", "train.patience", "train.keep", "train.samples", "train.checkpoint_minutes",
     "train.device", "train.threads", "train.probe", "train.recompute",
 }  # fmt: skip
-TOKENS = "tokens"
-"""The tokenised text, in the folder's cache."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +71,8 @@ def train(
         raise DataError("Several processes cannot read standard input. Save it to a file first.")
     if world.leads:
         claim(to)
+        with storage.explained(to):
+            (to / folder.CACHE).mkdir(exist_ok=True)
     with storage.locked(to / folder.LOCK) if world.leads else nullcontext():
         keep_memory()
         learn = (lambda _: load_tokenizer(start, config.text)) if start else None
@@ -81,7 +81,7 @@ def train(
         if about is None:
             return Outcome(to, 0, None, None)
         if not world.leads:
-            job.take_up(to / folder.CACHE / TOKENS, config.train.seed, about["text"])
+            job.take_up(to / folder.CACHE / folder.TOKENS, config.train.seed, about["text"])
         return _train(to, config, job, about, start, display, stop, world)
 
 
@@ -166,8 +166,6 @@ def claim(to: Path, mark: str = folder.CONFIG) -> None:
         raise FolderError(
             f"--to {to} holds other files ({strangers[0]}), which stay untouched. Name a new or empty folder."
         )
-    with storage.explained(to):
-        (to / folder.CACHE).mkdir(exist_ok=True)
 
 
 def _agree(
@@ -215,7 +213,7 @@ def _prepare(job: AnyJob, config: Config, to: Path, display: Display, stop: Call
             display.note(f"{what}{f': {done:,}' if done else ''}")
 
     with storage.explained(to / folder.CACHE):
-        notes = job.prepare(to / folder.CACHE / TOKENS, config.train.seed, progress)
+        notes = job.prepare(to / folder.CACHE / folder.TOKENS, config.train.seed, progress)
     storage.write_file(to / job.tokenizer.file_name, job.tokenizer.as_bytes())
     for note in notes:
         display.note(note)

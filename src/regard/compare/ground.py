@@ -25,7 +25,6 @@ from regard.text.tokenizer import learn_tokenizer
 
 MARK = "comparison.json"
 """In the comparison's folder: what everything in it has in common."""
-TOKENS = "tokens"
 
 Note = Callable[[str], None]
 
@@ -85,12 +84,12 @@ class Ground:
 
     def share_tokens(self, contender: Contender) -> None:
         """Give a model the text that is ready, so that it need not be made ready once for each of them."""
-        to = self.folder_of(contender) / folder.CACHE / TOKENS
+        to = self.folder_of(contender) / folder.CACHE / folder.TOKENS
         if not to.exists():
             with storage.explained(to):
                 unfinished = to.with_name("shared.unfinished")
                 shutil.rmtree(unfinished, ignore_errors=True)
-                shutil.copytree(self.request.to / folder.CACHE / TOKENS, unfinished, copy_function=_link)
+                shutil.copytree(self.request.to / folder.CACHE / folder.TOKENS, unfinished, copy_function=_link)
                 unfinished.rename(to)
 
     def open_test(self) -> Test:
@@ -172,7 +171,7 @@ def _prepare(to: Path, train: Corpus, valid: Corpus | None, plan: Plan, note: No
     with storage.explained(cache):
         cache.mkdir(exist_ok=True)
         learn = partial(learn_tokenizer, config=config.text)
-        prepared = prepare(train, valid, config.text, cache / TOKENS, config.train.seed, progress, learn)
+        prepared = prepare(train, valid, config.text, cache / folder.TOKENS, config.train.seed, progress, learn)
     for line in prepared.notes:
         note(line)
     return prepared

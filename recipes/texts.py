@@ -47,7 +47,6 @@ def digits(_data: Path, to: Path) -> None:
     `few` has the same lengths as `train`, but each of its texts only some of the ten digits, down to two of them: in such a
     text only a long stretch of digits tells one place from another.
     """
-    rng = random.Random("digits")
     parts = {
         "train": (40_000, range(1, 41)),
         "few": (40_000, range(1, 41)),
@@ -58,6 +57,7 @@ def digits(_data: Path, to: Path) -> None:
     }
     for task, step in (("copy", 1), ("reverse", -1)):
         for part, (count, lengths) in parts.items():
+            rng = random.Random(f"{task} {part}")
             pairs = []
             for _ in range(count):
                 some = rng.sample(string.digits, rng.randint(2, 10)) if part == "few" else string.digits

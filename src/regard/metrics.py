@@ -255,7 +255,7 @@ def _wer(
     rng = np.random.default_rng(_SEED)
     sums_R2 = np.array([rng.choice(count_N2, len(counts)).sum(0) for _ in range(resamples)])
     mean, half = estimate_ci(100.0 * sums_R2[:, 0] / np.maximum(1, sums_R2[:, 1]))
-    return score._replace(low=float(mean - half), high=float(mean + half))
+    return score._replace(low=max(0.0, float(mean - half)), high=float(mean + half))
 
 
 def _resamples(sentences: int) -> int:

@@ -40,7 +40,7 @@ def multi30k(read: str, write: str, *parts: str, folder: str = "tok", recipe: st
     def files(part: str) -> str:
         return " ".join(f"$DATA/multi30k/{folder}/{part}.{language}.gz" for language in (read, write))
 
-    how = "--beam 5 --tokenize none" if folder == "tok" else ""
+    how = "--beam 5 --length-penalty 1 --tokenize none" if folder == "tok" else ""
     return Result(
         f"regard train {files('train')} --valid {files('val')} --to $TO {recipe}",
         [f"regard score $TO {files(part)} {how}" for part in parts],

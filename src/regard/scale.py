@@ -80,6 +80,9 @@ def kept(layer: Layer, model: BlockedConfig, compute: int) -> float:
     # ReLU is known from its result, which the second product keeps anyway.
     feed_forward = compute * (width + model.inner * (1 if model.activation == "relu" else 2))
     whole = to_self + (layer.attentions - 1) * (to_source + around) + feed_forward + 2 * around
+    # Whether a word halts is asked of its state after each repetition, normalised if the sum itself is not.
+    if isinstance(model, UniversalConfig) and model.halting and model.norm == "before":
+        whole += 2 * 4 * width
     return float(layer.repeated * whole)
 
 

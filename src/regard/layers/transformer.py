@@ -1,12 +1,33 @@
 """The two blocks of the Transformer (Vaswani et al. 2017, figure 1), for every model that is built of them."""
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, Self
 
 import torch
 from torch import Tensor, nn
 
 from regard.layers.attention import MultiHead
 from regard.layers.blocks import FeedForward, Residual
+
+
+class Settings(Protocol):
+    """The settings of a model that is built of such blocks."""
+
+    @property
+    def width(self) -> int: ...
+    @property
+    def heads(self) -> int: ...
+    @property
+    def inner(self) -> int: ...
+    @property
+    def dropout(self) -> float: ...
+    @property
+    def activation(self) -> str: ...
+    @property
+    def norm(self) -> str: ...
+    @property
+    def positions(self) -> str: ...
+    @property
+    def span(self) -> int: ...
 
 
 class BlockShape(NamedTuple):
@@ -22,6 +43,19 @@ class BlockShape(NamedTuple):
     """Of relative positions; 0 = none."""
     epsilon: float = 1e-5
     """Of the layer norms."""
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """As a model's settings say."""
+        return cls(
+            settings.width,
+            settings.heads,
+            settings.inner,
+            settings.dropout,
+            settings.activation,
+            norm_first=settings.norm == "before",
+            span=settings.span if settings.positions == "relative" else 0,
+        )
 
     def residual(self) -> Residual:
         """The connection around a sub-layer."""

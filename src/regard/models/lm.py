@@ -36,7 +36,7 @@ class Lm(LanguageModel):
     def __init__(self, config: LmConfig, vocabulary: int) -> None:
         super().__init__()
         self.longest = config.longest if config.positions == "learned" else None
-        layers = nn.ModuleList(EncoderBlock(_shape(config)) for _ in range(config.depth))
+        layers = nn.ModuleList(EncoderBlock(BlockShape.of(config)) for _ in range(config.depth))
         self.layers = cast("Sequence[EncoderBlock]", layers)
         # With the norm before each sub-layer the sum itself is never normalised; one norm at the end does it.
         self.norm = nn.LayerNorm(config.width) if config.norm == "before" else nn.Identity()
@@ -120,15 +120,3 @@ def _end(joined_BJ: Tensor) -> int:
     Columns after it hold no word; they would cost time, and learned positions may not reach so far.
     """
     return int((joined_BJ != PADDING).any(0).nonzero()[-1]) + 1
-
-
-def _shape(config: LmConfig) -> BlockShape:
-    return BlockShape(
-        config.width,
-        config.heads,
-        config.inner,
-        config.dropout,
-        config.activation,
-        norm_first=config.norm == "before",
-        span=config.span if config.positions == "relative" else 0,
-    )

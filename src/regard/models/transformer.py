@@ -84,7 +84,7 @@ class Encoder(nn.Module):
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        layers = nn.ModuleList(EncoderBlock(_shape(config)) for _ in range(config.depth))
+        layers = nn.ModuleList(EncoderBlock(BlockShape.of(config)) for _ in range(config.depth))
         self.layers = cast("Sequence[EncoderBlock]", layers)
         self.norm = _last_norm(config)
 
@@ -102,7 +102,7 @@ class Decoder(nn.Module):
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         depth = config.decoder_depth or config.depth
-        layers = nn.ModuleList(DecoderBlock(_shape(config)) for _ in range(depth))
+        layers = nn.ModuleList(DecoderBlock(BlockShape.of(config)) for _ in range(depth))
         self.layers = cast("Sequence[DecoderBlock]", layers)
         self.norm = _last_norm(config)
 
@@ -143,18 +143,6 @@ class TransformerState:
 def _embedding(config: TransformerConfig, vocabulary: int) -> Embedding:
     positions = absolute(config.positions, config.width, config.longest)
     return Embedding(vocabulary, config.width, config.dropout, positions)
-
-
-def _shape(config: TransformerConfig) -> BlockShape:
-    return BlockShape(
-        config.width,
-        config.heads,
-        config.inner,
-        config.dropout,
-        config.activation,
-        norm_first=config.norm == "before",
-        span=config.span if config.positions == "relative" else 0,
-    )
 
 
 def _last_norm(config: TransformerConfig) -> nn.Module:

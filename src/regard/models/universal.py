@@ -144,7 +144,7 @@ class Encoder(Repeated):
 
     def __init__(self, config: UniversalConfig) -> None:
         super().__init__(config)
-        self.block = EncoderBlock(_shape(config))
+        self.block = EncoderBlock(BlockShape.of(config))
 
     def forward(
         self, x_BSW: Tensor, real_BS: Tensor | None, seen: dict[str, Tensor] | None, first: int | Tensor = 0
@@ -166,7 +166,7 @@ class Decoder(Repeated):
 
     def __init__(self, config: UniversalConfig) -> None:
         super().__init__(config)
-        self.block = DecoderBlock(_shape(config))
+        self.block = DecoderBlock(BlockShape.of(config))
 
     def forward(
         self,
@@ -300,15 +300,3 @@ class UniversalState:
             memory=self.memory.select(source_N),
             attention_BS=self.attention_BS.index_select(0, index_B) if self.attention_BS is not None else None,
         )
-
-
-def _shape(config: UniversalConfig) -> BlockShape:
-    return BlockShape(
-        config.width,
-        config.heads,
-        config.inner,
-        config.dropout,
-        config.activation,
-        norm_first=config.norm == "before",
-        span=config.span if config.positions == "relative" else 0,
-    )

@@ -14,7 +14,7 @@ from regard.errors import FolderError
 from regard.text.loader import Loader, plan
 from regard.text.pair import Pair
 from regard.text.shards import Shards, ShardWriter, Tokenised, gathered
-from regard.text.tokenizer import BEGIN, END, learn_tokenizer
+from regard.text.tokenizer import BEGIN, END, Tokenizer, learn_tokenizer
 
 PAIRS = [([5 + i % 7] * (1 + i % 13), [6 + i % 5] * (1 + i % 11)) for i in range(500)]
 
@@ -134,18 +134,38 @@ def test_sorting_by_length_saves_padding() -> None:
     assert np.mean(waste) < 0.03
 
 
-def test_sampled_subwords_vary_by_epoch_and_can_be_resumed(tmp_path: Path) -> None:
-    text = [f"sentence number {i} of a small corpus" for i in range(60)]
+@pytest.fixture
+def sampled(tmp_path: Path) -> tuple[Loader, Tokenizer, list[str]]:
+    """Sentences that are cut anew in each epoch."""
+    text = [f"sentence number {i} of a small corpus" + " and so on" * (i % 7) for i in range(400)]
     tokenizer = learn_tokenizer(text, read(parse_set(["text.vocabulary=120"])).text)
     writer = ShardWriter(tmp_path / "shards", tokenizer.size)
     for i, ids in enumerate(tokenizer.encode(text)):
         writer.add(gathered([Tokenised(i + 1, ids, ids, Pair(text[i], text[i]))]))
     writer.close()
-    loader = Loader(Shards(tmp_path / "shards"), 200, seed=1)
+    loader = Loader(Shards(tmp_path / "shards"), 400, seed=1)
     loader.sample_subwords(tokenizer, 0.3)
+    return loader, tokenizer, text
+
+
+def test_sampled_subwords_vary_by_epoch_and_can_be_resumed(sampled: tuple[Loader, Tokenizer, list[str]]) -> None:
+    loader, tokenizer, text = sampled
     first, again = list(loader.batches(0)), list(loader.batches(0, first=2))
     assert all(torch.equal(a.source_BS, b.source_BS) for a, b in zip(first[2:], again, strict=True))
     lengths = [sum(int(b.source_lengths_B.sum()) for b in loader.batches(epoch)) for epoch in (0, 1)]
     assert lengths[0] != lengths[1]
     batch = first[0]
     assert [tokenizer.decode(row) for row in batch.source_BS.tolist()] == [text[n] for n in batch.numbers]
+
+
+def test_batches_of_sampled_subwords_are_of_like_lengths_and_no_larger(
+    sampled: tuple[Loader, Tokenizer, list[str]],
+) -> None:
+    loader, _, text = sampled
+    for epoch in (0, 1):
+        batches = list(loader.batches(epoch))
+        assert sorted(n for batch in batches for n in batch.numbers) == list(range(len(text)))
+        assert all(max(batch.source_BS.numel(), batch.target_BT[:, 1:].numel()) <= 400 for batch in batches)
+        share = sum(b.padding for b in batches) / sum(b.places for b in batches)
+        assert loader.padding_share(epoch) == pytest.approx(share)
+        assert share < 0.12

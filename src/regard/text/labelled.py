@@ -127,8 +127,7 @@ class LabelledLoader(ShardLoader[Labelled]):
         super().__init__(shards, batch_tokens, seed, share)
         self._lengths = np.minimum(shards.source_lengths.astype(np.int32), longest - 2) + 2
 
-    @property
-    def lengths(self) -> list[npt.NDArray[Any]]:
+    def lengths(self, epoch: int) -> list[npt.NDArray[Any]]:
         return [self._lengths]
 
     def read(self, numbers: npt.NDArray[np.int64], epoch: int) -> Labelled:

@@ -93,8 +93,11 @@ class Crew(TextTranslator):
 
 
 def _begin() -> None:
-    """At the beginning of a process: it ends at Ctrl-C without a word, and never outlives who began it."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    """At the beginning of a process: it never outlives who began it, who alone hears Ctrl-C.
+
+    If it ended at Ctrl-C by itself, it might do so first, and would be reported as lost.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     assert parent is not None, "this is for processes that another one began"
 

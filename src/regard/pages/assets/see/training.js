@@ -39,7 +39,7 @@ function tell(history) {
   const size = model.parameters ? ` of ${model.parameters.toLocaleString("en")} parameters` : "";
   const best = evaluations.findLast((one) => one.best);
   $("title").textContent = history.title;
-  $("lede").textContent = `A ${model.name} model${size}, learning from ${data.data}; validated on ${data.valid}. ${progress(history, best)}`;
+  $("lede").textContent = `${model.name}${size}, learning from ${data.data}; validated on ${data.valid}. ${progress(history, best)}`;
   const step = history.step.toLocaleString("en");
   const words = {
     running: `Training was running when this page was made, at step ${step}. Make the page again to see more.`,

@@ -38,7 +38,7 @@ bench: setup
 
 # Train a recipe, score it, and add both to docs/results.md: make results DATA=folder-of-corpora RESULT=multi30k-en-de
 results: setup
-	$(BIN)/python -m recipes.results $(RESULT) --data $(DATA) $(if $(SEED),--seeds $(SEED)) $(if $(THREADS),--threads $(THREADS))
+	$(BIN)/python -m recipes.results $(RESULT) $(if $(DATA),--data $(DATA)) $(if $(SEED),--seeds $(SEED)) $(if $(THREADS),--threads $(THREADS))
 
 clean:
 	rm -rf .venv bench/.venvs bench/.data build runs/demo .pytest_cache .mypy_cache .ruff_cache

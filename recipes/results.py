@@ -34,16 +34,18 @@ class Result(NamedTuple):
     """(corpora, folder to write to)."""
 
 
+def captions(part: str, read: str, write: str, folder: str = "tok") -> str:
+    """Both files of one part of Multi30k."""
+    return " ".join(f"$DATA/multi30k/{folder}/{part}.{language}.gz" for language in (read, write))
+
+
 def multi30k(read: str, write: str, *parts: str, folder: str = "tok", recipe: str = "") -> Result:
     """Captions from one language to another, scored on these parts."""
-
-    def files(part: str) -> str:
-        return " ".join(f"$DATA/multi30k/{folder}/{part}.{language}.gz" for language in (read, write))
-
     how = "--beam 5 --length-penalty 1 --tokenize none" if folder == "tok" else ""
+    train, valid = (captions(part, read, write, folder) for part in ("train", "val"))
     return Result(
-        f"regard train {files('train')} --valid {files('val')} --to $TO {recipe}",
-        [f"regard score $TO {files(part)} {how}" for part in parts],
+        f"regard train {train} --valid {valid} --to $TO {recipe}",
+        [f"regard score $TO {captions(part, read, write, folder)} {how}" for part in parts],
     )
 
 
@@ -69,7 +71,7 @@ def digits(task: str, model: str) -> Result:
     return Result(
         f"regard train {data} --to $TO --recipe recipes/digits-{model}.toml",
         [f"regard score $TO {test} --metrics wer" for test in tests],
-        texts.digits,
+        None if task == "addition" else texts.digits,
     )
 
 
@@ -91,13 +93,9 @@ RESULTS = {
         texts.scan,
     ),
     "multi30k-student": Result(
-        "regard distill $RUNS/multi30k-en-de-1 $DATA/multi30k/tok/train.en.gz $DATA/multi30k/tok/train.de.gz "
-        "--valid $DATA/multi30k/tok/val.en.gz $DATA/multi30k/tok/val.de.gz --to $TO --beam 5 "
-        "--recipe recipes/multi30k-student.toml",
-        [
-            f"regard score $TO $DATA/multi30k/tok/{part}.en.gz $DATA/multi30k/tok/{part}.de.gz --tokenize none"
-            for part in ("val", "test_2016_flickr")
-        ],
+        f"regard distill $RUNS/multi30k-en-de-1 {captions('train', 'en', 'de')} --valid {captions('val', 'en', 'de')} "
+        "--to $TO --beam 5 --recipe recipes/multi30k-student.toml",
+        [f"regard score $TO {captions(part, 'en', 'de')} --tokenize none" for part in ("val", "test_2016_flickr")],
     ),
     **{
         f"digits-{task}-{model}": digits(task, model)
@@ -114,7 +112,10 @@ def run(name: str, data: Path, runs: Path, seed: int, threads: int) -> str:
     places = {"DATA": data, "TEXT": runs / "texts" / name.partition("-")[0], "RUNS": runs}
     places["TO"] = runs / f"{name}-{seed}"
     if result.prepare:
-        result.prepare(data, places["TEXT"])
+        try:
+            result.prepare(data, places["TEXT"])
+        except FileNotFoundError as missing:
+            sys.exit(f"There is no {missing.filename}. recipes/README.md says which files --data should hold.")
     train = f"{result.train} --seed {seed}" + (f" --threads {threads}" if threads else "")
     _regard(train, places)
     found = [json.loads(_regard(f"{score} --json", places, capture=True)) for score in result.scores]
@@ -161,9 +162,10 @@ def _regard(command: str, places: dict[str, Path], *, capture: bool = False) -> 
     print(f"$ {command}", file=sys.stderr, flush=True)
     arguments = shlex.split(Template(command).substitute({name: str(path) for name, path in places.items()}))[1:]
     done = subprocess.run(
-        [sys.executable, "-m", "regard", *arguments], cwd=ROOT, check=True, text=True,
-        stdout=subprocess.PIPE if capture else None,
-    )  # fmt: skip
+        [sys.executable, "-m", "regard", *arguments], cwd=ROOT, text=True, stdout=subprocess.PIPE if capture else None
+    )
+    if done.returncode:  # It has said why.
+        sys.exit(done.returncode)
     return done.stdout or ""
 
 

@@ -36,6 +36,20 @@ def test_a_run_is_written_down_with_its_commands_time_and_signature(
     assert str(tmp_path) not in said
 
 
+def test_a_corpus_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match=r"input\.txt\.gz.*recipes/README\.md"):
+        results.run("shakespeare", tmp_path, tmp_path, seed=1, threads=1)
+
+
+def test_a_training_that_fails_ends_the_results_with_its_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(RESULTS, "toy", Result("regard train nowhere.tsv --to $TO", []))
+    with pytest.raises(SystemExit) as ended:
+        results.run("toy", tmp_path, tmp_path, seed=1, threads=1)
+    assert ended.value.code == 65  # the data are at fault
+
+
 def test_sounds_of_a_word_are_references_and_no_word_is_tested_twice(tmp_path: Path) -> None:
     (tmp_path / "cmudict").mkdir()
     for part in ("train-dev-20-21", "train-dev-1-21", "test"):

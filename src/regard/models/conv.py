@@ -7,7 +7,8 @@ Departures from the paper: encoder gradients are not scaled down by the number o
 which trains here, divides such a factor away; weights are not normalised, which changed nothing measurable with Adam,
 and so remain plain tensors, ready at every step of writing; all layers have one width; word vectors may be shared with
 each other and with the last layer, as in the Transformer. Where the authors' code does more than their equations (a
-projection of the context, sums within attention scaled too), the equations are followed.
+projection of the context, sums within attention scaled too), the equations are followed. Two settings leave the paper, for
+texts longer than any in training: `positions = "none"` and `scaled = false`.
 """
 
 import math

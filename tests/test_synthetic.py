@@ -8,7 +8,7 @@ import pytest
 
 import regard
 from conftest import QUICK
-from regard import synthetic
+from regard import metrics, synthetic
 from regard.cli.main import main
 from regard.config import parse_set, read
 from regard.decode.translation import TextTranslator
@@ -86,6 +86,27 @@ def test_several_teachers_write_together(tmp_path: Path, teacher: Path, data: li
     assert [source for source, _ in learned] == SOURCES
     assert [target for _, target in learned] == regard.load([teacher, other]).translate(SOURCES)
     assert pairs(tmp_path / "student" / "cache" / "valid.tsv") == [("a h", "true")]
+
+
+def test_of_several_translations_the_student_learns_the_one_most_like_the_true_one(
+    tmp_path: Path, teacher: Path, data: list[str]
+) -> None:
+    to = tmp_path / "student"
+    distill(models(teacher, beam=4, n_best=4), data, to, CONFIG)
+    found = regard.load(teacher)
+    learned = pairs(to / "cache" / "distilled.tsv")
+    for source, target in learned:
+        written = [one.text for one in found.n_best([source], beam=4, n_best=4)[0]]
+        assert target == metrics.nearest(written, f"x {source}")
+    best = found.translate([source for source, _ in learned], beam=4)
+    assert best != [target for _, target in learned], "the nearest is always the best: nothing was tested"
+
+
+def test_the_student_may_learn_from_the_true_pairs_too(tmp_path: Path, teacher: Path, data: list[str]) -> None:
+    cache = tmp_path / "student" / "cache"
+    distill(models(teacher), data, tmp_path / "student", CONFIG, true_too=True)
+    learned, mixed = pairs(cache / "distilled.tsv"), pairs(cache / "mixed.tsv")
+    assert mixed == learned + [(source, f"x {source}") for source, _ in learned]
 
 
 def test_what_was_stopped_goes_on_and_translates_nothing_twice(

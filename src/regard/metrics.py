@@ -132,6 +132,16 @@ def word_accuracy(translations: Sequence[str], references: Sequence[str]) -> flo
     return 100.0 * right / max(1, words)
 
 
+def nearest(translations: Sequence[str], reference: str) -> str:
+    """The translation most like the reference, by the BLEU of one sentence; of equals the first.
+
+    >>> nearest(["the cat sat", "a cat is sitting here", "a dog"], "a cat is sitting there")
+    'a cat is sitting here'
+    """
+    one = BLEU(effective_order=True, force=True)  # orders that a short sentence does not have are left out
+    return max(translations, key=lambda text: one.sentence_score(text, [reference]).score)
+
+
 def perplexity(total_log_probability: float, tokens: int) -> float:
     """Perplexity per token, from the summed natural-log probability.
 

@@ -7,14 +7,15 @@ where an earlier one stopped, if models, settings and text are the same.
 import dataclasses
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from regard import folder, storage
+from regard import folder, metrics, storage
 from regard.config import Config
-from regard.decode.translation import TextTranslator
+from regard.decode.translation import TextTranslator, Translation
 from regard.errors import ConfigError, DataError
 from regard.loading import load_translator
 from regard.run import Outcome, claim, train
@@ -24,12 +25,14 @@ from regard.text.pair import Pair
 from regard.text.prepare import hold_out
 from regard.training.loop import Display
 
-DISTILLED, VALID = "distilled.tsv", "valid.tsv"
+DISTILLED, MIXED, VALID = "distilled.tsv", "mixed.tsv", "valid.tsv"
 _AT_A_TIME = 1000  # texts translated together, and counted when they are done
 
 Progress = Callable[[int, int], None]
 """Told how many texts are done, of how many."""
 Stop = Callable[[], bool]
+Made = Callable[[Sequence[Translation]], Pair]
+"""What is to be learned, of the translations of a text."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,13 +77,16 @@ def distill(
     config: Config,
     *,
     valid: Sequence[str] = (),
+    true_too: bool = False,
     display: Display | None = None,
     progress: Progress = lambda done, total: None,
     stop: Stop = lambda: False,
 ) -> Outcome:
     """Train a model on what teachers make of the sources of `data` (Kim and Rush 2016), into the folder `to`.
 
-    It is validated on true pairs: those of `valid`, or some of `data`, which the teachers are then not asked for.
+    It is validated on true pairs: those of `valid`, or some of `data`, which the teachers are then not asked for. If they
+    write several translations (their `n_best`), the one most like the true target is learned. With `true_too` the true
+    pairs are learned as well.
     """
     if "-" in [*data, *valid]:
         raise DataError("A teacher's text is read several times, so it cannot be standard input. Save it to a file.")
@@ -95,14 +101,23 @@ def distill(
             raise ConfigError(
                 f"{to} learns from other text: of other teachers, search settings or DATA. Name a new folder with --to."
             )
-        storage.write_file(cache / VALID, "".join(f"{pair.source}\t{pair.target}\n" for pair in checks).encode())
-        sources = [pair.source for number, (_, pair) in enumerate(corpus.pairs()) if number not in held_out]
-        if not _write(teachers, sources, cache / DISTILLED, key, Pair, progress, stop):
+        storage.write_file(cache / VALID, _table(checks))
+        true = [pair for number, (_, pair) in enumerate(corpus.pairs()) if number not in held_out]
+
+        def taught(pair: Pair, found: Sequence[Translation]) -> Pair:
+            texts = [one.text for one in found]
+            return Pair(pair.source, texts[0] if len(texts) == 1 else metrics.nearest(texts, pair.target))
+
+        sources = [(pair.source, partial(taught, pair)) for pair in true]
+        if not _write(teachers, sources, cache / DISTILLED, key, progress, stop):
             return Outcome(to, 0, None, None)
-    # Both are tables of two columns now, whatever the columns of DATA are.
+        if true_too:
+            both = (cache / DISTILLED).read_bytes() + _table(true)
+            storage.write_file(cache / MIXED, both)
+    # All are tables of two columns now, whatever the columns of DATA are.
     config = dataclasses.replace(config, text=dataclasses.replace(config.text, columns=""))
-    names = [str(cache / DISTILLED)], [str(cache / VALID)]
-    return train(names[0], to, config, valid=names[1], display=display, stop=stop)
+    learned = MIXED if true_too else DISTILLED
+    return train([str(cache / learned)], to, config, valid=[str(cache / VALID)], display=display, stop=stop)
 
 
 def back_translate(
@@ -130,7 +145,11 @@ def back_translate(
             whole.update(hashlib.file_digest(file, "blake2b").digest())
     lines = [text for name in texts for line in read_lines(name) if (text := tidy(line))]
     key = {"models": models.fingerprint(), "text": whole.hexdigest()}
-    done = _write(models, lines, to, key, lambda line, written: Pair(written, line), progress, stop)
+
+    def read(line: str, found: Sequence[Translation]) -> Pair:
+        return Pair(found[0].text, line)
+
+    done = _write(models, [(line, partial(read, line)) for line in lines], to, key, progress, stop)
     if done:
         _key_file(to).unlink(missing_ok=True)
     return done
@@ -151,10 +170,9 @@ def _parted(data: Sequence[str], valid: Sequence[str], config: Config) -> tuple[
 
 def _write(
     models: Models,
-    texts: Sequence[str],
+    texts: Sequence[tuple[str, Made]],
     path: Path,
     key: dict[str, Any],
-    made: Callable[[str, str], Pair],
     progress: Progress,
     stop: Stop,
 ) -> bool:
@@ -173,15 +191,23 @@ def _write(
                 if stop():
                     return False
                 some = texts[first : first + _AT_A_TIME]
-                for text, found in zip(some, translator.stream(some, **models.settings), strict=True):
-                    source, target = made(text, tidy(found[0].text))
-                    out.write(f"{source}\t{target}\n")
+                written = translator.stream([text for text, _ in some], **models.settings)
+                for (_, made), found in zip(some, written, strict=True):
+                    out.write(_line(made(found)))
                 out.flush()
         progress(len(texts), len(texts))
         storage.sync_file(unfinished)
         unfinished.replace(path)
         storage.sync_folder(path.parent)
     return True
+
+
+def _table(pairs: Iterable[Pair]) -> bytes:
+    return "".join(map(_line, pairs)).encode()
+
+
+def _line(pair: Pair) -> str:
+    return f"{tidy(pair.source)}\t{tidy(pair.target)}\n"
 
 
 def _whole_lines(path: Path) -> int:

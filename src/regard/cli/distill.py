@@ -17,6 +17,7 @@ from regard.cli.train import stop_signals, tell
 EXAMPLES = """  regard distill runs/large train.en train.fr --to runs/small
   regard distill runs/one --with runs/two --with runs/three pairs.tsv --to runs/small --size tiny
   regard distill runs/large train.en train.fr --valid valid.en valid.fr --to runs/small --beam 8 --max-minutes 60
+  regard distill runs/one --with runs/two train.en train.fr --to runs/three --beam 5 --nearest 5 --true-too
 
 The teacher translates the sources of DATA once, into DIR/cache/distilled.tsv; then a model learns from that as it would
 with regard train, whose settings all hold (--set, --recipe and so on). A teacher's text is simpler than the true one, so
@@ -36,6 +37,13 @@ def add_parser(commands: Subparsers) -> None:
     teacher = parser.add_argument_group("teacher")
     add_with_option(teacher)
     teacher.add_argument("--beam", type=int, metavar="N", help="hypotheses it keeps at each step (default: its own)")
+    teacher.add_argument(
+        "--nearest",
+        type=int,
+        metavar="N",
+        help="of its N best translations learn the one most like the true one (default: learn its best)",
+    )
+    teacher.add_argument("--true-too", action="store_true", help="learn from the true pairs as well")
     add_engine_options(parser)
     add_training_options(parser)
     parser.set_defaults(run=run)
@@ -45,6 +53,8 @@ def run(options: argparse.Namespace) -> int:
     """Translate, then train; or go on with either."""
     config = training_settings(options)  # first, so that a wrong setting is told at once
     settings = {name: value for name, value in decode_settings(options).items() if name in ("beam", "shortlist")}
+    if options.nearest is not None:
+        settings["n_best"] = options.nearest
     from regard.cli.display import open_display
     from regard.synthetic import Models, distill
 
@@ -62,6 +72,7 @@ def run(options: argparse.Namespace) -> int:
             options.to,
             config,
             valid=options.valid,
+            true_too=options.true_too,
             display=display,
             progress=lambda done, total: display.counting("the teacher translates", done, total),
             stop=lambda: bool(stopped),

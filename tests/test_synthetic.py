@@ -4,11 +4,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import safetensors.numpy
 
 import regard
 from conftest import QUICK
-from regard import metrics, synthetic
+from regard import folder, metrics, synthetic
 from regard.cli.main import main
 from regard.config import parse_set, read
 from regard.decode.translation import TextTranslator
@@ -107,6 +109,17 @@ def test_the_student_may_learn_from_the_true_pairs_too(tmp_path: Path, teacher: 
     distill(models(teacher), data, tmp_path / "student", CONFIG, true_too=True)
     learned, mixed = pairs(cache / "distilled.tsv"), pairs(cache / "mixed.tsv")
     assert mixed == learned + [(source, f"x {source}") for source, _ in learned]
+
+
+def test_a_member_of_an_ensemble_may_learn_what_all_of_them_write(
+    tmp_path: Path, teacher: Path, data: list[str]
+) -> None:
+    other, to = leaning(tmp_path / "other", name="lm", end=-1.0), tmp_path / "student"
+    told = ["--from", str(teacher), "--with", str(other), "--columns", "2,1", "--engine", "torch", "--steps", "1"]
+    assert main(["distill", str(teacher), *data, "--to", str(to), *told, "--set", "train.rate=1e-9"]) == 0
+    before, after = (safetensors.numpy.load_file(path / folder.MODEL) for path in (teacher, to))
+    assert all(np.allclose(weight, after[name], atol=1e-6) for name, weight in before.items())
+    assert regard.load(to).tokenizer.as_bytes() == regard.load(teacher).tokenizer.as_bytes()
 
 
 def test_what_was_stopped_goes_on_and_translates_nothing_twice(

@@ -77,6 +77,7 @@ def distill(
     config: Config,
     *,
     valid: Sequence[str] = (),
+    start: Path | None = None,
     true_too: bool = False,
     display: Display | None = None,
     progress: Progress = lambda done, total: None,
@@ -86,7 +87,7 @@ def distill(
 
     It is validated on true pairs: those of `valid`, or some of `data`, which the teachers are then not asked for. If they
     write several translations (their `n_best`), the one most like the true target is learned. With `true_too` the true
-    pairs are learned as well.
+    pairs are learned as well. `start` is as in `regard.run.train`.
     """
     if "-" in [*data, *valid]:
         raise DataError("A teacher's text is read several times, so it cannot be standard input. Save it to a file.")
@@ -117,7 +118,8 @@ def distill(
     # All are tables of two columns now, whatever the columns of DATA are.
     config = dataclasses.replace(config, text=dataclasses.replace(config.text, columns=""))
     learned = MIXED if true_too else DISTILLED
-    return train([str(cache / learned)], to, config, valid=[str(cache / VALID)], display=display, stop=stop)
+    valid = [str(cache / VALID)]
+    return train([str(cache / learned)], to, config, valid=valid, start=start, display=display, stop=stop)
 
 
 def back_translate(

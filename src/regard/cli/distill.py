@@ -7,6 +7,7 @@ from regard.cli.settings import (
     Subparsers,
     add_command,
     add_engine_options,
+    add_from_option,
     add_training_options,
     add_with_option,
     decode_settings,
@@ -17,7 +18,7 @@ from regard.cli.train import stop_signals, tell
 EXAMPLES = """  regard distill runs/large train.en train.fr --to runs/small
   regard distill runs/one --with runs/two --with runs/three pairs.tsv --to runs/small --size tiny
   regard distill runs/large train.en train.fr --valid valid.en valid.fr --to runs/small --beam 8 --max-minutes 60
-  regard distill runs/one --with runs/two train.en train.fr --to runs/three --beam 5 --nearest 5 --true-too
+  regard distill runs/one --with runs/two train.en train.fr --from runs/one --to runs/three --beam 5 --nearest 5 --true-too
 
 The teacher translates the sources of DATA once, into DIR/cache/distilled.tsv; then a model learns from that as it would
 with regard train, whose settings all hold (--set, --recipe and so on). A teacher's text is simpler than the true one, so
@@ -34,6 +35,7 @@ def add_parser(commands: Subparsers) -> None:
     parser.add_argument(
         "--valid", nargs="+", default=[], metavar="DATA", help="pairs to validate on; else some are held out"
     )
+    add_from_option(parser)
     teacher = parser.add_argument_group("teacher")
     add_with_option(teacher)
     teacher.add_argument("--beam", type=int, metavar="N", help="hypotheses it keeps at each step (default: its own)")
@@ -51,7 +53,7 @@ def add_parser(commands: Subparsers) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Translate, then train; or go on with either."""
-    config = training_settings(options)  # first, so that a wrong setting is told at once
+    config = training_settings(options, options.start)  # first, so that a wrong setting is told at once
     settings = {name: value for name, value in decode_settings(options).items() if name in ("beam", "shortlist")}
     if options.nearest is not None:
         settings["n_best"] = options.nearest
@@ -72,6 +74,7 @@ def run(options: argparse.Namespace) -> int:
             options.to,
             config,
             valid=options.valid,
+            start=options.start,
             true_too=options.true_too,
             display=display,
             progress=lambda done, total: display.counting("the teacher translates", done, total),

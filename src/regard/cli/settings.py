@@ -153,6 +153,17 @@ def add_better_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_from_option(parser: argparse.ArgumentParser) -> None:
+    """`--from`, whose value `training_settings` is given too."""
+    parser.add_argument(
+        "--from",
+        dest="start",
+        type=Path,
+        metavar="DIR",
+        help="begin with the weights and tokenizer of this model folder",
+    )
+
+
 def add_with_option(group: argparse._ActionsContainer) -> None:
     """Further models, to write together."""
     group.add_argument(

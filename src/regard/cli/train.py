@@ -10,7 +10,14 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from regard.cli.settings import ShowSettings, Subparsers, add_command, add_training_options, training_settings
+from regard.cli.settings import (
+    ShowSettings,
+    Subparsers,
+    add_command,
+    add_from_option,
+    add_training_options,
+    training_settings,
+)
 from regard.config import Config
 from regard.errors import ConfigError
 
@@ -44,13 +51,7 @@ def add_parser(commands: Subparsers) -> None:
     parser.add_argument(
         "--valid", nargs="+", default=[], metavar="DATA", help="text to validate on; else some is held out"
     )
-    parser.add_argument(
-        "--from",
-        dest="start",
-        type=Path,
-        metavar="DIR",
-        help="begin with the weights and tokenizer of this model folder",
-    )
+    add_from_option(parser)
     parser.add_argument("--override", action="store_true", help="accept settings that differ from the run's first ones")
     group = parser.add_argument_group(
         "several processes", "see docs/scale.md; torchrun -m regard train ... does the same"

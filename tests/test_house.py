@@ -84,7 +84,7 @@ MAY_IMPORT = {
     "loading": {"api", "decode", "engine", "errors", "folder", "reading"},
     "show": {"errors", "text", "see", "decode", "reading"},
     "demo": API | {"api", "show"},
-    "synthetic": RUN | {"run", "decode", "loading"},
+    "synthetic": RUN | {"run", "decode", "loading", "metrics"},
     "compare": API | {"api", "pages"},
     "tune": RUN | {"run", "compare"},
     "cli": API | {"api", "loading", "show", "demo", "cli", "compare", "tune", "synthetic", "interop", "pages"},

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bench import inputs, report
-from bench.parts import cold, growth, huge, machine, plain, processes, training, translation
+from bench.parts import cold, growth, huge, machine, plain, processes, student, training, translation
 from bench.result import Options, Result
 
 PARTS: dict[str, Callable[[Options], Result]] = {
@@ -20,10 +20,11 @@ PARTS: dict[str, Callable[[Options], Result]] = {
     "growth": growth.grow,
     "recurrent-conv": plain.compare,
     "processes": processes.compare,
+    "student": student.compare,
     "huge": huge.start,
 }
-ONLY_IF_NAMED = {"huge"}
-"""Takes long, and gigabytes of disk."""
+ONLY_IF_NAMED = {"huge", "student"}
+"""The one takes long, and gigabytes of disk; the other needs two trained models."""
 
 
 def main() -> None:
@@ -36,8 +37,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=150, help="of a part, after which no new round begins")
     parser.add_argument("--data", type=Path, default=inputs.BESIDE, metavar="DIR", help="the folder of Multi30k")
     parser.add_argument("--model", type=Path, metavar="DIR", help="a trained model folder to translate with")
+    parser.add_argument("--student", type=Path, metavar="DIR", help="the model folder that is compared with --model")
     asked = parser.parse_args()
-    options = Options(asked.data, asked.rounds, asked.seconds, asked.model)
+    options = Options(asked.data, asked.rounds, asked.seconds, asked.model, asked.student)
     asked_for = [name for name in PARTS if name not in ONLY_IF_NAMED] if asked.part == "all" else [asked.part]
     for name in asked_for:
         print(f"measuring {name}", file=sys.stderr)

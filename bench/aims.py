@@ -26,6 +26,8 @@ AIMS = [
     Aim("translation", "Regard, torch, bfloat16", "Hugging Face, hand-tuned", 3.0),
     Aim("translation", "Regard", "CTranslate2, hand-tuned", 1.0),
     Aim("translation", "Regard, shortlist", "CTranslate2, hand-tuned", 1.5),
+    Aim("student", "student, torch, greedy", "tiny, torch, beam 5", 1.8),
+    Aim("student", "student, ctranslate2, greedy", "tiny, ctranslate2, beam 5", 1.8),
     Aim("processes", "two processes", "one process", 0.9),
     Aim("cold", "regard translate", "python -c 'import torch'", 1 / 0.4),
     Aim("cold", "regard --help", "python -c 'import torch'", 1 / 0.2),

@@ -21,6 +21,8 @@ class Options(NamedTuple):
     """After so many no new round begins."""
     model: Path | None = None
     """A trained model folder to translate with."""
+    student: Path | None = None
+    """Another one, to compare with it."""
 
 
 @dataclass

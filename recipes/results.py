@@ -49,6 +49,19 @@ def multi30k(read: str, write: str, *parts: str, folder: str = "tok", recipe: st
     )
 
 
+def distilled(recipe: str, how: str, start: str = "") -> Result:
+    """English captions to German, learned from what a Transformer and convolutions write together."""
+    train, valid = (captions(part, "en", "de") for part in ("train", "val"))
+    return Result(
+        f"regard distill $RUNS/multi30k-en-de-1 --with $RUNS/multi30k-en-de-conv-1 {train} --valid {valid} {start} "
+        f"--to $TO --beam 5 --nearest 5 --true-too --recipe recipes/{recipe}.toml",
+        [
+            f"regard score $TO {captions(part, 'en', 'de')} {how} --tokenize none"
+            for part in ("val", "test_2016_flickr")
+        ],
+    )
+
+
 def letters(model: str) -> Result:
     """Spelling to sound."""
     further = " ".join(f"--references $TEXT/test.{number}" for number in (2, 3, 4))
@@ -78,6 +91,11 @@ def digits(task: str, model: str) -> Result:
 CAPTIONS = "--recipe recipes/multi30k.toml"
 RESULTS = {
     "multi30k-en-de": multi30k("en", "de", "val", "test_2016_flickr", recipe=CAPTIONS),
+    "multi30k-en-de-conv": multi30k("en", "de", "val", recipe="--recipe recipes/multi30k-conv.toml"),
+    "multi30k-en-de-distilled": distilled(
+        "multi30k-distilled", "--beam 5 --length-penalty 1", "--from $RUNS/multi30k-en-de-1"
+    ),
+    "multi30k-student": distilled("multi30k-student", "--beam 1"),
     "multi30k-en-fr": multi30k("en", "fr", "val", recipe=CAPTIONS),
     "multi30k-en-cs": multi30k("en", "cs", "val", recipe=CAPTIONS),
     "multi30k-raw-de-en": multi30k("de", "en", "val", "test_2016_flickr", folder="raw"),
@@ -91,11 +109,6 @@ RESULTS = {
         "regard train $TEXT/simple.train.tsv --to $TO --recipe recipes/scan-simple.toml",
         ["regard score $TO $TEXT/simple.test.tsv --metrics wer"],
         texts.scan,
-    ),
-    "multi30k-student": Result(
-        f"regard distill $RUNS/multi30k-en-de-1 {captions('train', 'en', 'de')} --valid {captions('val', 'en', 'de')} "
-        "--to $TO --beam 5 --recipe recipes/multi30k-student.toml",
-        [f"regard score $TO {captions(part, 'en', 'de')} --tokenize none" for part in ("val", "test_2016_flickr")],
     ),
     **{
         f"digits-{task}-{model}": digits(task, model)

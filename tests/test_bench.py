@@ -17,7 +17,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from bench import aims, batches, plot, report
 from bench.contest import Contestant, ContestError, Entry, Line, race, ratios
 from bench.figures import figure
-from bench.result import Result
+from bench.parts import student
+from bench.result import Options, Result
 from bench.workers import products
 from regard.config import TransformerConfig
 from regard.models.interface import Source
@@ -51,6 +52,11 @@ def test_no_round_begins_when_the_time_is_over_but_for_one() -> None:
     clock = itertools.count(step=100).__next__
     (line,) = race([Runner("a", [], [1] * 9)], rounds=8, seconds=50, clock=clock)
     assert len(line.rates) == 1
+
+
+def test_a_student_is_compared_with_a_model_that_is_named() -> None:
+    with pytest.raises(SystemExit, match="--model DIR --student DIR"):
+        student.compare(Options(Path("nowhere"), rounds=1, seconds=1, model=Path("tiny")))
 
 
 def test_ratios_compare_best_with_best() -> None:

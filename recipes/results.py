@@ -95,7 +95,7 @@ RESULTS = {
     "multi30k-en-de-distilled": distilled(
         "multi30k-distilled", "--beam 5 --length-penalty 1", "--from $RUNS/multi30k-en-de-1"
     ),
-    "multi30k-student": distilled("multi30k-student", "--beam 1"),
+    "multi30k-student": distilled("multi30k-student", "--beam 3 --length-penalty 1"),
     "multi30k-en-fr": multi30k("en", "fr", "val", recipe=CAPTIONS),
     "multi30k-en-cs": multi30k("en", "cs", "val", recipe=CAPTIONS),
     "multi30k-raw-de-en": multi30k("de", "en", "val", "test_2016_flickr", folder="raw"),

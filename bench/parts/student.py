@@ -10,13 +10,14 @@ from bench import inputs
 from bench.contest import Entry, race
 from bench.parts.starting import started
 from bench.result import Options, Result
+from regard import folder as folders
 
 BEAM = 5
 ENGINES = ("torch", "ctranslate2")
 
 
 def compare(options: Options) -> Result:
-    """The model with a beam; the student with the same beam, and greedy, as it was taught to write."""
+    """The model with a beam; the student with the same one, and with its own."""
     if not (options.model and options.student):
         sys.exit("The part student compares two folders. Name them: --model DIR --student DIR.")
     texts, right, about = inputs.test_set(options.data)
@@ -28,13 +29,13 @@ def compare(options: Options) -> Result:
         settings = {"folder": str(folder.resolve()), "texts": str(path), "beam": beam, "load": {"engine": engine}}
         return Entry(f"{who}, {engine}, {f'beam {beam}' if beam > 1 else 'greedy'}", "translate_regard", settings)
 
+    own = folders.load_config(options.student)[0].decode.beam
     entries = [
         entry(who, folder, engine, beam)
         for engine in ENGINES
         for who, folder, beam in (
             ("tiny", options.model, BEAM),
-            ("student", options.student, BEAM),
-            ("student", options.student, 1),
+            *(("student", options.student, beam) for beam in sorted({BEAM, own}, reverse=True)),
         )
     ]
     result = Result("A student", "sentences a second", f"{about}; both engines are Regard's.", entries[2].name)

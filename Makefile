@@ -33,8 +33,8 @@ lint: setup
 
 # Every peer beside us, in the same run: make bench PART=translation MODEL=runs/mine DATA=folder-of-multi30k
 bench: setup
-	$(BIN)/python -m bench $(if $(PART),--part $(PART)) $(if $(DATA),--data $(DATA)) $(if $(MODEL),--model $(MODEL)) $(if $(STUDENT),--student $(STUDENT)) \
-	  $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SECONDS),--seconds $(SECONDS))
+	$(BIN)/python -m bench $(if $(PART),--part $(PART)) $(if $(DATA),--data $(DATA)) $(if $(MODEL),--model $(MODEL)) \
+	  $(if $(STUDENT),--student $(STUDENT)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SECONDS),--seconds $(SECONDS))
 
 # Train a recipe, score it, and add both to docs/results.md: make results DATA=folder-of-corpora RESULT=multi30k-en-de
 results: setup

@@ -1,6 +1,7 @@
 """What the contestants work on, made once: training batches by Regard's own loader, and sentences to translate."""
 
 import gzip
+import json
 from pathlib import Path
 from typing import NamedTuple
 
@@ -83,3 +84,11 @@ _NAMES = ("source_BS", "source_lengths_B", "target_BT", "target_lengths_B")
 def _lines(path: Path) -> list[str]:
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         return [line.rstrip("\n") for line in lines]
+
+
+def stored(texts: list[str]) -> Path:
+    """The file from which every translating contestant reads them."""
+    path = MADE / "texts.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(texts))
+    return path

@@ -1,6 +1,5 @@
 """Sentences translated a second, beam search, the very same weights for everyone; start-up is not counted."""
 
-import json
 import math
 from itertools import product
 from pathlib import Path
@@ -68,9 +67,7 @@ def translate(options: Options) -> Result:
 
 def _job(options: Options) -> Job:
     texts, right, about = inputs.test_set(options.data)
-    path = inputs.MADE / "texts.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(texts))
+    path = inputs.stored(texts)
     folder = trained(options)
     config, _ = folders.load_config(folder)
     model = vars(config.model)

@@ -24,8 +24,8 @@ PAGE = ROOT / "docs" / "results.md"
 
 
 class Result(NamedTuple):
-    """Commands, in which $DATA is the folder of the corpora and $TEXT what was made of them; $TO is the model folder, and
-    $RUNS holds all of these.
+    """Commands, in which $DATA is the folder of the corpora and $TEXT what was made of them; $TO is the model folder,
+    $RUNS holds all of these, and $SEED is its seed: a student's teachers are those of its own.
     """
 
     train: str
@@ -53,7 +53,7 @@ def distilled(recipe: str, how: str, start: str = "") -> Result:
     """English captions to German, learned from what a Transformer and convolutions write together."""
     train, valid = (captions(part, "en", "de") for part in ("train", "val"))
     return Result(
-        f"regard distill $RUNS/multi30k-en-de-1 --with $RUNS/multi30k-en-de-conv-1 {train} --valid {valid} {start} "
+        f"regard distill $RUNS/multi30k-en-de-$SEED --with $RUNS/multi30k-en-de-conv-$SEED {train} --valid {valid} {start} "
         f"--to $TO --beam 5 --nearest 5 --true-too --recipe recipes/{recipe}.toml",
         [
             f"regard score $TO {captions(part, 'en', 'de')} {how} --tokenize none"
@@ -93,7 +93,7 @@ RESULTS = {
     "multi30k-en-de": multi30k("en", "de", "val", "test_2016_flickr", recipe=CAPTIONS),
     "multi30k-en-de-conv": multi30k("en", "de", "val", recipe="--recipe recipes/multi30k-conv.toml"),
     "multi30k-en-de-distilled": distilled(
-        "multi30k-distilled", "--beam 5 --length-penalty 1", "--from $RUNS/multi30k-en-de-1"
+        "multi30k-distilled", "--beam 5 --length-penalty 1", "--from $RUNS/multi30k-en-de-$SEED"
     ),
     "multi30k-student": distilled("multi30k-student", "--beam 3 --length-penalty 1"),
     "multi30k-en-fr": multi30k("en", "fr", "val", recipe=CAPTIONS),
@@ -122,17 +122,17 @@ RESULTS = {
 def run(name: str, data: Path, runs: Path, seed: int, threads: int) -> str:
     """Do all of one result; what there is to say of it, in Markdown."""
     result = RESULTS[name]
-    places = {"DATA": data, "TEXT": runs / "texts" / name.partition("-")[0], "RUNS": runs}
-    places["TO"] = runs / f"{name}-{seed}"
+    text, to = runs / "texts" / name.partition("-")[0], runs / f"{name}-{seed}"
+    places = {"DATA": data, "TEXT": text, "RUNS": runs, "TO": to, "SEED": seed}
     if result.prepare:
         try:
-            result.prepare(data, places["TEXT"])
+            result.prepare(data, text)
         except FileNotFoundError as missing:
             sys.exit(f"There is no {missing.filename}. recipes/README.md says which files --data should hold.")
     train = f"{result.train} --seed {seed}" + (f" --threads {threads}" if threads else "")
     _regard(train, places)
     found = [json.loads(_regard(f"{score} --json", places, capture=True)) for score in result.scores]
-    return section(f"{name}, seed {seed}", [train, *result.scores], trained(places["TO"]), found)
+    return section(f"{name}, seed {seed}", [train, *result.scores], trained(to), found)
 
 
 def section(title: str, commands: list[str], how: str, found: list[dict[str, Any]]) -> str:
@@ -171,7 +171,7 @@ def told(found: dict[str, Any]) -> str:
     return "; ".join(said)
 
 
-def _regard(command: str, places: dict[str, Path], *, capture: bool = False) -> str:
+def _regard(command: str, places: dict[str, Path | int], *, capture: bool = False) -> str:
     print(f"$ {command}", file=sys.stderr, flush=True)
     arguments = shlex.split(Template(command).substitute({name: str(path) for name, path in places.items()}))[1:]
     done = subprocess.run(

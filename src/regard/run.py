@@ -22,6 +22,7 @@ from regard.training.distributed import World
 from regard.training.learner import Learner
 from regard.training.log import Log, NoLog
 from regard.training.loop import SCORES, Display, Loop, TrainState, Validation
+from regard.training.loss import Objective
 from regard.weights import load_weights, save_weights, start_from
 
 # What may change between two runs of the same command without asking: how long, how often, where.
@@ -56,6 +57,8 @@ def train(
     display: Display | None = None,
     stop: Callable[[], bool] = lambda: False,
     world: World | None = None,
+    tokenizer: Path | None = None,
+    objective: Objective | None = None,
 ) -> Outcome:
     """Train on `data` into the folder `to`, or go on with what is there.
 
@@ -63,8 +66,14 @@ def train(
     "builtin:en-fr"; for a language model also files of running text. `override` accepts settings that differ from
     those the run began with. `stop` is asked after every step. `start` is a model folder whose weights and tokenizer to
     begin with; the settings then come from `regard.config.read_from`. `world` is the processes that train together:
-    the leader makes the text ready and writes the folder, which all of them must be able to read.
+    the leader makes the text ready and writes the folder, which all of them must be able to read. `tokenizer` is a model
+    folder whose tokenizer to use, if not that of `start` or a new one; `objective` is what to make smaller, if not what
+    the text and the settings say.
     """
+    if config.train.soft and not objective:
+        raise ConfigError(
+            f"train.soft {config.train.soft:g} asks for teachers, but there are none. Use regard distill, or leave it at 0."
+        )
     world = world or World()
     display = display if display and world.leads else Display()
     if world.size > 1 and "-" in data:
@@ -75,14 +84,15 @@ def train(
             (to / folder.CACHE).mkdir(exist_ok=True)
     with storage.locked(to / folder.LOCK) if world.leads else nullcontext():
         keep_memory()
-        learn = (lambda _: load_tokenizer(start, config.text)) if start else None
+        known = tokenizer or start
+        learn = (lambda _: load_tokenizer(known, config.text)) if known else None
         job = open_job(data, valid, config, spool=to / folder.CACHE, learn=learn)
         about = world.told(lambda: _make_ready(to, config, job, start, override, display, stop))
         if about is None:
             return Outcome(to, 0, None, None)
         if not world.leads:
             job.take_up(to / folder.CACHE / folder.TOKENS, config.train.seed, about["text"])
-        return _train(to, config, job, about, start, display, stop, world)
+        return _train(to, config, job, about, start, display, stop, world, objective or job.objective)
 
 
 def _make_ready(
@@ -119,6 +129,7 @@ def _train(
     display: Display,
     stop: Callable[[], bool],
     world: World,
+    objective: Objective,
 ) -> Outcome:
     device = world.device(pick_device(config.train.device))
     precision = pick_precision(config.train.precision, device)
@@ -127,7 +138,7 @@ def _train(
     model = job.build()
     if start and not checkpoint.steps(to / folder.CHECKPOINTS):
         start_from(model, start)  # before there is a learner, whose moving average begins with these weights
-    learner = Learner(model, config.train, device, precision, job.objective, world)
+    learner = Learner(model, config.train, device, precision, objective, world)
     state = _resume(to, learner, "finished" in about, display)
     if "finished" in about and (reason := state.ended(config.train)):
         display.note(f"training was already finished: {reason}. Raise train.steps or train.max_minutes to go on.")

@@ -14,16 +14,18 @@ from pathlib import Path
 from typing import Any
 
 from regard import folder, metrics, storage
-from regard.config import Config
+from regard.config import KEPT, Config
 from regard.decode.translation import TextTranslator, Translation
 from regard.errors import ConfigError, DataError
-from regard.loading import load_translator
+from regard.loading import load, load_translator
 from regard.run import Outcome, claim, train
 from regard.text.corpus import BUILTIN, Corpus, open_corpus, open_file, read_lines
 from regard.text.formats import tidy
 from regard.text.pair import Pair
 from regard.text.prepare import hold_out
+from regard.text.tokenizer import load_tokenizer
 from regard.training.loop import Display
+from regard.training.teaching import Teacher, taught
 
 DISTILLED, MIXED, VALID = "distilled.tsv", "mixed.tsv", "valid.tsv"
 _AT_A_TIME = 1000  # texts translated together, and counted when they are done
@@ -59,6 +61,10 @@ class Models:
             threads=self.threads,
         )
 
+    def teacher(self) -> Teacher:
+        """The same models, to say how likely words are."""
+        return Teacher(load(self.folders, device=self.device, threads=self.threads).model)
+
     def fingerprint(self) -> str:
         """A hash that changes when the weights or the settings do."""
         whole = hashlib.blake2b(json.dumps(dict(self.settings), sort_keys=True).encode(), digest_size=16)
@@ -87,39 +93,33 @@ def distill(
 
     It is validated on true pairs: those of `valid`, or some of `data`, which the teachers are then not asked for. If they
     write several translations (their `n_best`), the one most like the true target is learned. With `true_too` the true
-    pairs are learned as well. `start` is as in `regard.run.train`.
+    pairs are learned as well. `start` is as in `regard.run.train`. With `train.soft` the teachers' probabilities are learned
+    too, word by word, for which the student takes their tokenizer.
     """
     if "-" in [*data, *valid]:
         raise DataError("A teacher's text is read several times, so it cannot be standard input. Save it to a file.")
+    tokenizer = None
+    if config.train.soft:
+        tokenizer = teachers.folders[0]
+        config = _with_words_of(tokenizer, config, start)
     claim(to)
     with storage.locked(to / folder.LOCK):
-        cache = to / folder.CACHE
-        with storage.explained(cache):
-            cache.mkdir(exist_ok=True)
-        corpus, checks, held_out = _parted(data, valid, config)
-        key = {"models": teachers.fingerprint(), "text": corpus.fingerprint(), "held_out": sorted(held_out)}
-        if _kept_key(cache / DISTILLED) not in (None, key):
-            raise ConfigError(
-                f"{to} learns from other text: of other teachers, search settings or DATA. Name a new folder with --to."
-            )
-        storage.write_file(cache / VALID, _table(checks))
-        true = [pair for number, (_, pair) in enumerate(corpus.pairs()) if number not in held_out]
-
-        def taught(pair: Pair, found: Sequence[Translation]) -> Pair:
-            texts = [one.text for one in found]
-            return Pair(pair.source, texts[0] if len(texts) == 1 else metrics.nearest(texts, pair.target))
-
-        sources = [(pair.source, partial(taught, pair)) for pair in true]
-        if not _write(teachers, sources, cache / DISTILLED, key, progress, stop):
-            return Outcome(to, 0, None, None)
-        if true_too:
-            both = (cache / DISTILLED).read_bytes() + _table(true)
-            storage.write_file(cache / MIXED, both)
+        learned = _learnable(teachers, data, valid, to, config, true_too, progress, stop)
+    if learned is None:
+        return Outcome(to, 0, None, None)
     # All are tables of two columns now, whatever the columns of DATA are.
     config = dataclasses.replace(config, text=dataclasses.replace(config.text, columns=""))
-    learned = MIXED if true_too else DISTILLED
-    valid = [str(cache / VALID)]
-    return train([str(cache / learned)], to, config, valid=valid, start=start, display=display, stop=stop)
+    return train(
+        [str(learned)],
+        to,
+        config,
+        valid=[str(learned.with_name(VALID))],
+        start=start,
+        display=display,
+        stop=stop,
+        tokenizer=tokenizer,
+        objective=taught(teachers.teacher(), config.train.soft) if config.train.soft else None,
+    )
 
 
 def back_translate(
@@ -155,6 +155,58 @@ def back_translate(
     if done:
         _key_file(to).unlink(missing_ok=True)
     return done
+
+
+def _with_words_of(teacher: Path, config: Config, start: Path | None) -> Config:
+    """The settings with the teacher's tokenizer: only then are its probabilities about the student's words."""
+    theirs, _ = folder.load_config(teacher)
+    if start:
+        own, _ = folder.load_config(start)
+        words, others = load_tokenizer(start, own.text), load_tokenizer(teacher, theirs.text)
+        if words.as_bytes() != others.as_bytes():
+            raise ConfigError(
+                f"train.soft {config.train.soft:g} compares word by word, but the words of {start} are not those of {teacher}. "
+                "Leave train.soft at 0, or --from away."
+            )
+    kept = {key: getattr(theirs.text, key) for key in KEPT}
+    return dataclasses.replace(config, text=dataclasses.replace(config.text, **kept))
+
+
+def _learnable(
+    teachers: Models,
+    data: Sequence[str],
+    valid: Sequence[str],
+    to: Path,
+    config: Config,
+    true_too: bool,
+    progress: Progress,
+    stop: Stop,
+) -> Path | None:
+    """What the student is to learn from, beside what it is validated on; None if it was stopped before the end."""
+    cache = to / folder.CACHE
+    with storage.explained(cache):
+        cache.mkdir(exist_ok=True)
+    corpus, checks, held_out = _parted(data, valid, config)
+    key = {"models": teachers.fingerprint(), "text": corpus.fingerprint(), "held_out": sorted(held_out)}
+    if _kept_key(cache / DISTILLED) not in (None, key):
+        raise ConfigError(
+            f"{to} learns from other text: of other teachers, search settings or DATA. Name a new folder with --to."
+        )
+    storage.write_file(cache / VALID, _table(checks))
+    true = [pair for number, (_, pair) in enumerate(corpus.pairs()) if number not in held_out]
+    sources = [(pair.source, partial(_nearest, pair)) for pair in true]
+    if not _write(teachers, sources, cache / DISTILLED, key, progress, stop):
+        return None
+    if not true_too:
+        return cache / DISTILLED
+    storage.write_file(cache / MIXED, (cache / DISTILLED).read_bytes() + _table(true))
+    return cache / MIXED
+
+
+def _nearest(pair: Pair, found: Sequence[Translation]) -> Pair:
+    """The source with that of its translations which is most like the true target."""
+    texts = [one.text for one in found]
+    return Pair(pair.source, texts[0] if len(texts) == 1 else metrics.nearest(texts, pair.target))
 
 
 def _parted(data: Sequence[str], valid: Sequence[str], config: Config) -> tuple[Corpus, list[Pair], set[int]]:

@@ -19,10 +19,12 @@ EXAMPLES = """  regard distill runs/large train.en train.fr --to runs/small
   regard distill runs/one --with runs/two --with runs/three pairs.tsv --to runs/small --size tiny
   regard distill runs/large train.en train.fr --valid valid.en valid.fr --to runs/small --beam 8 --max-minutes 60
   regard distill runs/one --with runs/two train.en train.fr --from runs/one --to runs/three --beam 5 --nearest 5 --true-too
+  regard distill runs/large train.en train.fr --to runs/small --size tiny --set train.soft=0.5
 
 The teacher translates the sources of DATA once, into DIR/cache/distilled.tsv; then a model learns from that as it would
 with regard train, whose settings all hold (--set, --recipe and so on). A teacher's text is simpler than the true one, so
-that a small model can learn it better. Validation is on true pairs: --valid, or some that are held out of DATA.
+that a small model can learn it better; with train.soft it learns the teacher's probabilities of every word as well.
+Validation is on true pairs: --valid, or some that are held out of DATA.
 Stop it whenever you like (Ctrl-C saves); the same command goes on where it stopped."""
 
 

@@ -34,9 +34,10 @@ from regard.config.reading import (
     read_recipe,
 )
 from regard.config.sections import LONGEST_SHORTLIST, DecodeConfig, TextConfig, TrainConfig
-from regard.config.starting import read_from
+from regard.config.starting import KEPT, read_from
 
 __all__ = [
+    "KEPT",
     "LONGEST_SHORTLIST",
     "MODEL_CONFIGS",
     "SIZES",

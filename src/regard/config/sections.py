@@ -70,6 +70,9 @@ class TrainConfig:
     rdrop: float = setting(
         0.0, "R-Drop: weight of the disagreement between two dropouts of the same pair or text, e.g. 5; 0 = one pass"
     )
+    soft: float = setting(
+        0.0, "regard distill: part of the loss that is the teachers' probabilities, word by word, e.g. 0.5; 0 = none"
+    )
     log_steps: int = setting(50, "updates between lines of the log")
     validate_steps: int = setting(1000, "updates between validations")
     metric: Literal["loss", "bleu", "chrf", "accuracy"] = setting("loss", "what the best checkpoint is best at")
@@ -100,6 +103,11 @@ class TrainConfig:
         at_least(self, "train", samples=0, patience=0, checkpoint_steps=1, checkpoint_minutes=0, keep=1, average=1)
         at_least(self, "train", threads=0, log_steps=1, rdrop=0)
         between(self, "train", 0.0, 0.999999, "beta1", "beta2", "smoothing", "ema", "plateau_factor")
+        between(self, "train", 0.0, 1.0, "soft")
+        if self.soft and self.rdrop:
+            raise ConfigError(
+                f"train.soft {self.soft:g} and train.rdrop {self.rdrop:g} are two losses. Set one of them to 0."
+            )
         if not 0 < self.epsilon < 1:
             raise ConfigError(f"train.epsilon {self.epsilon} is out of range. Give a small number such as 1e-9.")
         if self.schedule == "paper" and self.rate:

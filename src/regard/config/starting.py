@@ -8,8 +8,8 @@ from regard.config.models import MODEL_CONFIGS, BertConfig, ClassifierConfig
 from regard.config.reading import Config, merge, model_name, read
 from regard.errors import ConfigError
 
-# The tokenizer comes along, so these cannot change.
 KEPT = ("tokenizer", "vocabulary", "normalize", "lowercase", "byte_fallback")
+"""Settings of a tokenizer: where it is taken from a model folder, these come along, and cannot change."""
 # Settings of a model that its weights do not depend on.
 FREE = {"name", "dropout", "hidden_words", "whole_words"}
 # Weights that have learned already are to be changed gently.

@@ -48,11 +48,8 @@ def twice(alpha: float) -> Objective:
         source_BS, lengths_B = torch.cat([batch.source_BS] * 2), torch.cat([batch.source_lengths_B] * 2)
         output = model(Source(source_BS, lengths_B), torch.cat([batch.target_BT[:, :-1]] * 2))
         labels_BT = batch.target_BT[:, 1:]
-        word_N = (labels_BT != PAD).flatten().nonzero()[:, 0]
-        first_NW, second_NW = (
-            half_BTW.flatten(0, 1).index_select(0, word_N) for half_BTW in output.hidden_BTW.chunk(2)
-        )
-        loss = agreement_loss(first_NW, second_NW, model.words.weight, labels_BT.flatten()[word_N], smoothing, alpha)
+        (first_NW, second_NW), label_N = at_words(labels_BT, *output.hidden_BTW.chunk(2))
+        loss = agreement_loss(first_NW, second_NW, model.words.weight, label_N, smoothing, alpha)
         return Loss(loss if output.extra_loss is None else loss + output.extra_loss / 2)
 
     return objective
@@ -67,9 +64,13 @@ def passages_loss(model: LanguageModel, batch: Passages, smoothing: float, carri
     return Loss(_of_words(model, output, batch.ids_BT[:, 1:], smoothing), output.carried)
 
 
-def _of_words(model: Writer, output: Output, labels_BT: Tensor, smoothing: float) -> Tensor:
-    # Only places that hold a word: the rest is neither scored nor paid for.
+def at_words(labels_BT: Tensor, *by_place: Tensor) -> tuple[list[Tensor], Tensor]:
+    """Of each tensor the places that hold a word, row after row, and the words: the rest is neither scored nor paid for."""
     word_N = (labels_BT != PAD).flatten().nonzero()[:, 0]
-    hidden_NW = output.hidden_BTW.flatten(0, 1).index_select(0, word_N)
-    loss = smoothed_cross_entropy(hidden_NW, model.words.weight, labels_BT.flatten()[word_N], smoothing)
+    return [place.flatten(0, 1).index_select(0, word_N) for place in by_place], labels_BT.flatten()[word_N]
+
+
+def _of_words(model: Writer, output: Output, labels_BT: Tensor, smoothing: float) -> Tensor:
+    (hidden_NW,), label_N = at_words(labels_BT, output.hidden_BTW)
+    loss = smoothed_cross_entropy(hidden_NW, model.words.weight, label_N, smoothing)
     return loss if output.extra_loss is None else loss + output.extra_loss

@@ -1,0 +1,101 @@
+"""Distillation word by word (Kim and Rush 2016): what else the teachers might have written, at every word of a text.
+
+A teacher's probabilities for a pair never change, so it is asked once, and its likeliest words are remembered.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from regard.layers.fast import smoothed_cross_entropy
+from regard.models.interface import Source, Writer
+from regard.text.batch import Pairs
+from regard.training.loss import Carried, Loss, Objective, at_words, pairs_loss
+
+LIKELY = 32
+"""Words of which a teacher's probability is kept at each place; the rest has little, and counts as nothing."""
+_REMEMBERED = 5_000_000  # places at most: about a gigabyte
+_ROWS = 1024  # of which all probabilities are held at a time
+
+
+class Teacher:
+    """A model, or several as one, that says how likely the words of pairs are."""
+
+    def __init__(self, model: Writer) -> None:
+        self.model = model.eval()
+        self._known: dict[bytes, tuple[Tensor, Tensor]] = {}
+        self._places = 0
+
+    def likely(self, batch: Pairs) -> tuple[Tensor, Tensor]:
+        """For each word of the batch's targets, row after row: the likeliest words in its place, and their probabilities."""
+        keys = _keys(batch)
+        found = {key: self._known[key] for key in keys if key in self._known}
+        if len(found) < len(keys):
+            lengths = (batch.target_lengths_B - 1).tolist()
+            parts = zip(*(torch.split(tensor, lengths) for tensor in self._asked(batch)), strict=True)
+            found = dict(zip(keys, parts, strict=True))
+            self._remember(found)
+        words, probabilities = zip(*(found[key] for key in keys), strict=True)
+        device = batch.target_BT.device
+        return torch.cat(words).to(device).long(), torch.cat(probabilities).to(device).float()
+
+    @torch.no_grad()
+    def _asked(self, batch: Pairs) -> tuple[Tensor, Tensor]:
+        self.model.to(batch.target_BT.device)
+        output = self.model(Source(batch.source_BS, batch.source_lengths_B), batch.target_BT[:, :-1])
+        (hidden_NW,), _ = at_words(batch.target_BT[:, 1:], output.hidden_BTW)
+        likely = []
+        for hidden_RW in torch.split(hidden_NW, _ROWS):
+            probability_RV = self.model.words(hidden_RW).float().softmax(-1)
+            likely.append(probability_RV.topk(min(LIKELY, probability_RV.shape[1])))
+        probability_NK = torch.cat([one.values for one in likely])
+        probability_NK /= probability_NK.sum(1, keepdim=True)
+        # Half the room, and more digits than a student can learn.
+        return torch.cat([one.indices for one in likely]).int().cpu(), probability_NK.half().cpu()
+
+    def _remember(self, found: dict[bytes, tuple[Tensor, Tensor]]) -> None:
+        for key, (words, probabilities) in found.items():
+            if key not in self._known and self._places < _REMEMBERED:
+                # Copies, as these are parts of what is known of the whole batch.
+                self._known[key] = words.clone(), probabilities.clone()
+                self._places += len(words)
+
+
+def taught(teacher: Teacher, share: float) -> Objective:
+    """Cross-entropy whose right answers are, for a `share`, the teacher's probabilities; without, those of `pairs_loss`."""
+
+    def objective(model: Writer, batch: Pairs, smoothing: float, carried: Carried = ()) -> Loss:
+        if not model.training:
+            return pairs_loss(model, batch, smoothing)
+        likely_NK, probability_NK = teacher.likely(batch)
+        output = model(Source(batch.source_BS, batch.source_lengths_B), batch.target_BT[:, :-1])
+        (hidden_NW,), label_N = at_words(batch.target_BT[:, 1:], output.hidden_BTW)
+        weight_VW = model.words.weight
+        loss = smoothed_cross_entropy(hidden_NW, weight_VW, label_N, smoothing)
+        loss = loss + share * exchange(hidden_NW, weight_VW, label_N, smoothing, likely_NK, probability_NK)
+        return Loss(loss if output.extra_loss is None else loss + output.extra_loss)
+
+    return objective
+
+
+def exchange(
+    hidden_NW: Tensor, weight_VW: Tensor, label_N: Tensor, smoothing: float, likely_NK: Tensor, probability_NK: Tensor
+) -> Tensor:
+    """What cross-entropy grows by if each smoothed label is exchanged for these probabilities; summed over tokens.
+
+    Answers enter cross-entropy as a sum of scores, so theirs is the score of a sum of word vectors: nothing of it needs the
+    scores over the whole vocabulary.
+    """
+    right_NW = (1 - smoothing) * weight_VW[label_N] + smoothing * weight_VW.mean(0)
+    taught_NW = F.embedding_bag(likely_NK, weight_VW, mode="sum", per_sample_weights=probability_NK)
+    return (hidden_NW.float() * (right_NW - taught_NW)).sum()
+
+
+def _keys(batch: Pairs) -> list[bytes]:
+    """What tells pairs apart: their ids, as the same pair may be cut otherwise the next time."""
+    sides = (batch.source_BS, batch.source_lengths_B), (batch.target_BT, batch.target_lengths_B)
+    cut = [
+        [row[:length].tobytes() for row, length in zip(ids.int().cpu().numpy(), lengths.tolist(), strict=True)]
+        for ids, lengths in sides
+    ]
+    return [source + b"|" + target for source, target in zip(*cut, strict=True)]

@@ -181,7 +181,7 @@ def learn_into(
     sentences: list[str], config: TextConfig, folder: Path, progress: Progress, learn: Learn, notes: list[str]
 ) -> Tokenizer:
     """The tokenizer, stored in `folder`."""
-    progress("learning the tokenizer", 0)
+    progress("preparing the tokenizer", 0)
     tokenizer = learn(sentences)
     if tokenizer.size < config.vocabulary and config.tokenizer in ("bpe", "unigram"):
         notes.append(f"the text fills a vocabulary of {tokenizer.size:,}, not {config.vocabulary:,}")

@@ -105,11 +105,14 @@ RESULTS = {
         ["regard score $TO $TEXT/valid.txt"],
         texts.shakespeare,
     ),
-    "scan-simple": Result(
-        "regard train $TEXT/simple.train.tsv --to $TO --recipe recipes/scan-simple.toml",
-        ["regard score $TO $TEXT/simple.test.tsv --metrics wer"],
-        texts.scan,
-    ),
+    **{
+        f"scan-{split}": Result(
+            f"regard train $TEXT/{split}.train.tsv --to $TO --recipe recipes/scan-{split}.toml",
+            [f"regard score $TO $TEXT/{split}.test.tsv --metrics wer"],
+            texts.scan,
+        )
+        for split in ("simple", "length")
+    },
     **{
         f"digits-{task}-{model}": digits(task, model)
         for task in ("copy", "reverse", "addition")

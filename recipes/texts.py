@@ -33,12 +33,15 @@ def cmudict(data: Path, to: Path) -> None:
 
 
 def scan(data: Path, to: Path) -> None:
-    """Commands -> actions, both splits."""
+    """Commands -> actions, both splits; and one of our own to choose by, of those that the length split learns from."""
     for split in ("simple", "length"):
         for part in ("train", "test"):
             lines = _lines(data / f"scan/tasks_{part}_{split}.txt.gz")
             pairs = [tuple(line.removeprefix("IN: ").split(" OUT: ")) for line in lines]
             _write_pairs(to / f"{split}.{part}.tsv", pairs)
+            if (split, part) == ("length", "train"):
+                _write_pairs(to / "length.shorter.tsv", [pair for pair in pairs if len(pair[1].split()) <= 16])
+                _write_pairs(to / "length.longer.tsv", [pair for pair in pairs if len(pair[1].split()) > 16])
 
 
 def digits(_data: Path, to: Path) -> None:

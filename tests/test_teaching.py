@@ -62,6 +62,14 @@ def test_the_loss_is_cross_entropy_with_probabilities_for_answers(name: str, sha
             assert_close(one, other, atol=2e-3, rtol=1e-2)
 
 
+def test_bfloat16_stays_close_to_float32() -> None:
+    model = teacher("conv").train()
+    full = taught(Teacher(teacher()), 0.5)(model, BATCH, SMOOTHING, ()).total
+    with torch.autocast("cpu", torch.bfloat16):
+        half = taught(Teacher(teacher()), 0.5)(model, BATCH, SMOOTHING, ()).total
+    assert_close(half, full, rtol=0.02, atol=0.0)
+
+
 def test_several_teachers_are_averaged() -> None:
     members = [teacher("transformer"), teacher("conv")]
     likely, probabilities = Teacher(Ensemble(members)).likely(BATCH)
@@ -93,11 +101,12 @@ def asked(monkeypatch: pytest.MonkeyPatch, *batches: Pairs) -> int:
 
 
 OTHER_ORDER = make_pairs([[9], [5, 6, 7]], [[5], [8, 9]], [2, 0])
+TWICE = make_pairs([[9], [9]], [[5], [5]], [2, 3])
 OTHER_CUT = make_pairs([[5, 6, 7]], [[8, 5, 9]], [0])
 
 
 def test_a_pair_is_asked_for_once_whatever_stands_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert asked(monkeypatch, BATCH, OTHER_ORDER, BATCH) == 1
+    assert asked(monkeypatch, BATCH, OTHER_ORDER, TWICE, BATCH) == 1
 
 
 def test_a_pair_that_is_cut_otherwise_is_another_pair(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,14 +30,15 @@ class Teacher:
         """For each word of the batch's targets, row after row: the likeliest words in its place, and their probabilities."""
         keys = _keys(batch)
         found = {key: self._known[key] for key in keys if key in self._known}
-        if len(found) < len(keys):
+        if len(found) < len(set(keys)):  # the same pair may be there twice
             lengths = (batch.target_lengths_B - 1).tolist()
             parts = zip(*(torch.split(tensor, lengths) for tensor in self._asked(batch)), strict=True)
             found = dict(zip(keys, parts, strict=True))
             self._remember(found)
         words, probabilities = zip(*(found[key] for key in keys), strict=True)
         device = batch.target_BT.device
-        return torch.cat(words).to(device).long(), torch.cat(probabilities).to(device).float()
+        with torch.autocast("cpu", enabled=False):  # which refuses half precision
+            return torch.cat(words).to(device).long(), torch.cat(probabilities).to(device).float()
 
     @torch.no_grad()
     def _asked(self, batch: Pairs) -> tuple[Tensor, Tensor]:

@@ -277,3 +277,17 @@ def test_a_reader_that_closes_early_is_no_fault(trained: Path) -> None:
         command, shell=True, capture_output=True, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"}
     )
     assert done.stdout == "one two three\n" and "Traceback" not in done.stderr
+
+
+def test_a_pipe_that_breaks_because_of_ctrl_c_is_no_end_of_the_work(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(_options: object) -> int:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise BrokenPipeError  # as a pool's may, when its processes are ended
+
+    monkeypatch.setattr("regard.cli.models.run", interrupted)
+    assert main(["models"]) == 130
+    assert capsys.readouterr().err == "regard: interrupted\n"

@@ -68,17 +68,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except RegardError as error:
         print(f"regard: {' '.join(str(error).split())}", file=sys.stderr)
         return error.code
-    except BrokenPipeError:
+    except BrokenPipeError as error:
+        # Pipes to our own processes break when they are ended by Ctrl-C.
+        if isinstance(error.__context__, KeyboardInterrupt):
+            return _interrupted()
         # Whoever read our output has closed it; that is no fault, but Python would complain once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
-        print("regard: interrupted", file=sys.stderr)
-        return 130
+        return _interrupted()
     except MemoryError:
         advice = "Use a smaller batch (train.batch_tokens, --batch-tokens) or a smaller --size."
         print(f"regard: not enough memory. {advice}", file=sys.stderr)
         return 71
+
+
+def _interrupted() -> int:
+    print("regard: interrupted", file=sys.stderr)
+    return 130
 
 
 def run() -> None:

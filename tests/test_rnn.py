@@ -1,6 +1,10 @@
 """The recurrent models against torch's layers, the papers' equations, and what each must be able to learn."""
 
+import os
+import subprocess
+import sys
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -283,6 +287,15 @@ def test_a_step_in_bfloat16_stays_close_to_float32(three: Any, cell: str) -> Non
     exact, rounded = gradients
     assert rounded.isfinite().all()
     assert torch.cosine_similarity(exact, rounded, dim=0) > 0.99
+
+
+def test_processors_without_bfloat16_take_such_a_step_too() -> None:
+    """As older ones: oneDNN leaves newer instructions alone where it is told to, once for a process."""
+    files = [str(Path(__file__).with_name(name)) for name in ("test_rnn.py", "test_recurrent_lm.py")]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files, "-k", "a_step_in_bfloat16"]
+    older = {**os.environ, "ONEDNN_MAX_CPU_ISA": "AVX2"}
+    done = subprocess.run(command, env=older, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
 
 
 def test_dropout_is_a_function_of_the_seed_and_of_training(three: Any) -> None:

@@ -3,8 +3,9 @@
 Each layer is a module of its own, so that our dropout can stand between them. A layer reads all words in one call.
 """
 
-from collections.abc import Sequence
-from typing import cast
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -64,8 +65,8 @@ def _read_padded(
         directions, own = len(layer.all_weights), layer.hidden_size
         weights = [part for of_one in layer.all_weights for part in (_gated(of_one[0]), *of_one[1:])]
         empty_NBW = x_BSW.new_zeros(directions, len(x_BSW), own)
-        state = (empty_NBW, empty_NBW)
-        x_BSW, _, cell_NBW = torch.lstm(x_BSW, state, weights, True, 1, 0.0, layer.training, directions > 1, True)
+        settings = (weights, True, 1, 0.0, layer.training, directions > 1, True)
+        x_BSW, _, cell_NBW = _call(torch.lstm, x_BSW, (empty_NBW, empty_NBW), *settings)
         x_BSW = x_BSW.masked_fill(padding_BS1, 0.0)
         forward_BW = x_BSW[:, :, :own].gather(1, last_B11.expand(-1, 1, own))[:, 0]
         ends.append((torch.cat([forward_BW, x_BSW[:, 0, own:]], 1), cell_NBW.transpose(0, 1).flatten(1)))
@@ -86,9 +87,24 @@ def read_on(
     for layer, parts in zip(layers, before, strict=True):
         x_BTW = dropout(x_BTW) if new else x_BTW
         parts_1BW = tuple(part_BW[None] for part_BW in parts)
-        x_BTW, after = layer(x_BTW, parts_1BW if len(parts_1BW) > 1 else parts_1BW[0])
+        x_BTW, after = _call(layer, x_BTW, parts_1BW if len(parts_1BW) > 1 else parts_1BW[0])
         new.append(tuple(part_1BW[0] for part_1BW in _parts(after)))
     return x_BTW, new
+
+
+def _call(layer: Callable[..., Any], x_BTW: Tensor, state: Tensor | Layer, *settings: Any) -> Any:
+    """What the layer makes of these words and this state: in float32 where its kernel has no bfloat16, and would fail."""
+    if x_BTW.device.type != "cpu" or _has_bfloat16():
+        return layer(x_BTW, state, *settings)
+    with torch.autocast("cpu", enabled=False):
+        exact = tuple(part.float() for part in state) if isinstance(state, tuple) else state.float()
+        return layer(x_BTW.float(), exact, *settings)
+
+
+@cache
+def _has_bfloat16() -> bool:
+    """Whether torch's recurrent kernels know bfloat16 on this processor: oneDNN's do from AVX-512 on, its own everywhere."""
+    return not torch.backends.mkldnn.is_available() or torch.ops.mkldnn._is_mkldnn_bf16_supported()  # type: ignore[no-untyped-call]
 
 
 def remember_long(model: nn.Module) -> None:

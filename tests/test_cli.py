@@ -41,6 +41,30 @@ def test_every_command_is_listed() -> None:
     assert all(re.search(f"^    {name}( |$)", parser().format_help(), re.MULTILINE) for name in NAMES)
 
 
+@pytest.mark.parametrize(
+    ("plain", "options"),
+    [
+        (["translate", "DIR", "A text."], ["--beam", "2"]),
+        (["translate", "DIR"], ["--beam", "2"]),
+        (["write", "DIR", "It was"], ["--n-best", "3"]),
+        (["classify", "DIR", "Good."], ["--json"]),
+        (["see", "DIR", "A text.", "Another."], ["--between", "one", "other"]),
+        (["explain", "DIR", "A text."], ["--layer", "2"]),
+        (["score", "DIR", "a.en", "a.fr"], ["--beam", "2"]),
+        (["train", "a.en", "a.fr"], ["--to", "DIR"]),
+        (["distill", "DIR", "a.en", "a.fr"], ["--to", "OTHER"]),
+    ],
+)
+def test_options_may_stand_anywhere(plain: list[str], options: list[str]) -> None:
+    last = parser().parse_args([*plain, *options])
+    for at in range(1, len(plain)):
+        assert parser().parse_args([*plain[:at], *options, *plain[at:]]) == last
+
+
+def test_a_text_may_look_like_an_option() -> None:
+    assert parser().parse_args(["translate", "--beam", "2", "DIR", "--", "--beam"]).text == "--beam"
+
+
 def test_every_setting_is_listed_with_its_meaning(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["train", "--settings"])
@@ -277,6 +301,16 @@ def test_a_reader_that_closes_early_is_no_fault(trained: Path) -> None:
         command, shell=True, capture_output=True, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"}
     )
     assert done.stdout == "one two three\n" and "Traceback" not in done.stderr
+
+
+def test_nor_is_one_that_has_seen_enough_of_the_settings() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-m", "regard", "train", "--settings"], stdout=writing, stderr=subprocess.PIPE, text=True
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_pipe_that_breaks_because_of_ctrl_c_is_no_end_of_the_work(

@@ -24,6 +24,7 @@ from regard.cli import (
     tune,
     write,
 )
+from regard.cli.any_order import AnyOrder
 from regard.errors import RegardError
 
 COMMANDS = (
@@ -52,7 +53,7 @@ def parser() -> argparse.ArgumentParser:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    commands = top.add_subparsers(metavar="COMMAND", required=True, title="commands")
+    commands = top.add_subparsers(metavar="COMMAND", required=True, title="commands", parser_class=AnyOrder)
     for command in COMMANDS:
         command.add_parser(commands)
     return top
@@ -60,8 +61,8 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; its exit code."""
-    options = parser().parse_args(arguments)
     try:
+        options = parser().parse_args(arguments)
         code: int = options.run(options)
         sys.stdout.flush()
         return code

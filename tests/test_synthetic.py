@@ -1,6 +1,7 @@
 """Text that models write for others: what is in it, what is not, and that nothing is written twice."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,20 @@ def test_the_student_may_learn_from_the_true_pairs_too(tmp_path: Path, teacher: 
     distill(models(teacher), data, tmp_path / "student", CONFIG, true_too=True)
     learned, mixed = pairs(cache / "distilled.tsv"), pairs(cache / "mixed.tsv")
     assert mixed == learned + [(source, f"x {source}") for source, _ in learned]
+
+
+def test_the_student_also_learns_from_sources_without_a_translation(
+    tmp_path: Path, teacher: Path, data: list[str]
+) -> None:
+    (tmp_path / "more.txt").write_text("a a\n\nb b\n")
+    learn = partial(distill, models(teacher, n_best=2, beam=2), data, tmp_path / "student", CONFIG, valid=data)
+    learn(also=[str(tmp_path / "more.txt")])
+    learned = pairs(tmp_path / "student/cache/distilled.tsv")
+    assert [source for source, _ in learned] == [*SOURCES, "a a", "b b"]
+    assert [target for _, target in learned[-2:]] == regard.load(teacher).translate(["a a", "b b"], beam=2)
+    (tmp_path / "more.txt").write_text("c c\n")
+    with pytest.raises(ConfigError, match="--also"):
+        learn(also=[str(tmp_path / "more.txt")])
 
 
 def test_a_member_of_an_ensemble_may_learn_what_all_of_them_write(

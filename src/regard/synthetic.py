@@ -84,6 +84,7 @@ def distill(
     *,
     valid: Sequence[str] = (),
     start: Path | None = None,
+    also: Sequence[str] = (),
     true_too: bool = False,
     display: Display | None = None,
     progress: Progress = lambda done, total: None,
@@ -92,11 +93,12 @@ def distill(
     """Train a model on what teachers make of the sources of `data` (Kim and Rush 2016), into the folder `to`.
 
     It is validated on true pairs: those of `valid`, or some of `data`, which the teachers are then not asked for. If they
-    write several translations (their `n_best`), the one most like the true target is learned. With `true_too` the true
+    write several translations (their `n_best`), the one most like the true target is learned. `also` names files of sources
+    that have no translation, one on each line, for the teachers to translate too (He et al. 2022). With `true_too` the true
     pairs are learned as well. `start` is as in `regard.run.train`. With `train.soft` the teachers' probabilities are learned
     too, word by word, for which the student takes their tokenizer.
     """
-    if "-" in [*data, *valid]:
+    if "-" in [*data, *valid, *also]:
         raise DataError("A teacher's text is read several times, so it cannot be standard input. Save it to a file.")
     tokenizer = None
     if config.train.soft:
@@ -104,7 +106,7 @@ def distill(
         config = _with_words_of(tokenizer, config, start)
     claim(to)
     with storage.locked(to / folder.LOCK):
-        learned = _learnable(teachers, data, valid, to, config, true_too, progress, stop)
+        learned = _learnable(teachers, data, valid, also, to, config, true_too, progress, stop)
     if learned is None:
         return Outcome(to, 0, None, None)
     # All are tables of two columns now, whatever the columns of DATA are.
@@ -141,17 +143,12 @@ def back_translate(
         )
     if to.exists():
         raise ConfigError(f"--to {to} is there already, and stays as it is. Remove it, or name another file.")
-    whole = hashlib.blake2b(digest_size=16)
-    for name in texts:
-        with open(open_file(name).path, "rb") as file:
-            whole.update(hashlib.file_digest(file, "blake2b").digest())
-    lines = [text for name in texts for line in read_lines(name) if (text := tidy(line))]
-    key = {"models": models.fingerprint(), "text": whole.hexdigest()}
+    key = {"models": models.fingerprint(), "text": _fingerprint(texts)}
 
     def read(line: str, found: Sequence[Translation]) -> Pair:
         return Pair(found[0].text, line)
 
-    done = _write(models, [(line, partial(read, line)) for line in lines], to, key, progress, stop)
+    done = _write(models, [(line, partial(read, line)) for line in _lines(texts)], to, key, progress, stop)
     if done:
         _key_file(to).unlink(missing_ok=True)
     return done
@@ -176,6 +173,7 @@ def _learnable(
     teachers: Models,
     data: Sequence[str],
     valid: Sequence[str],
+    also: Sequence[str],
     to: Path,
     config: Config,
     true_too: bool,
@@ -188,13 +186,16 @@ def _learnable(
         cache.mkdir(exist_ok=True)
     corpus, checks, held_out = _parted(data, valid, config)
     key = {"models": teachers.fingerprint(), "text": corpus.fingerprint(), "held_out": sorted(held_out)}
+    if also:
+        key["also"] = _fingerprint(also)
     if _kept_key(cache / DISTILLED) not in (None, key):
         raise ConfigError(
-            f"{to} learns from other text: of other teachers, search settings or DATA. Name a new folder with --to."
+            f"{to} learns from other text: of other teachers, search settings, DATA or --also. Name a new folder with --to."
         )
     storage.write_file(cache / VALID, _table(checks))
     true = [pair for number, (_, pair) in enumerate(corpus.pairs()) if number not in held_out]
-    sources = [(pair.source, partial(_nearest, pair)) for pair in true]
+    sources: list[tuple[str, Made]] = [(pair.source, partial(_nearest, pair)) for pair in true]
+    sources += [(line, partial(_likeliest, line)) for line in _lines(also)]
     if not _write(teachers, sources, cache / DISTILLED, key, progress, stop):
         return None
     if not true_too:
@@ -207,6 +208,11 @@ def _nearest(pair: Pair, found: Sequence[Translation]) -> Pair:
     """The source with that of its translations which is most like the true target."""
     texts = [one.text for one in found]
     return Pair(pair.source, texts[0] if len(texts) == 1 else metrics.nearest(texts, pair.target))
+
+
+def _likeliest(source: str, found: Sequence[Translation]) -> Pair:
+    """The source with the first of its translations: nobody knows a true one."""
+    return Pair(source, found[0].text)
 
 
 def _parted(data: Sequence[str], valid: Sequence[str], config: Config) -> tuple[Corpus, list[Pair], set[int]]:
@@ -254,6 +260,20 @@ def _write(
         unfinished.replace(path)
         storage.sync_folder(path.parent)
     return True
+
+
+def _lines(texts: Iterable[str]) -> list[str]:
+    """All that files hold, without empty lines."""
+    return [text for name in texts for line in read_lines(name) if (text := tidy(line))]
+
+
+def _fingerprint(texts: Iterable[str]) -> str:
+    """A hash that changes when any of these files does."""
+    whole = hashlib.blake2b(digest_size=16)
+    for name in texts:
+        with open(open_file(name).path, "rb") as file:
+            whole.update(hashlib.file_digest(file, "blake2b").digest())
+    return whole.hexdigest()
 
 
 def _table(pairs: Iterable[Pair]) -> bytes:

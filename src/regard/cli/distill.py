@@ -20,10 +20,12 @@ EXAMPLES = """  regard distill runs/large train.en train.fr --to runs/small
   regard distill runs/large train.en train.fr --valid valid.en valid.fr --to runs/small --beam 8 --max-minutes 60
   regard distill runs/one --with runs/two train.en train.fr --from runs/one --to runs/three --beam 5 --nearest 5 --true-too
   regard distill runs/large train.en train.fr --to runs/small --size tiny --set train.soft=0.5
+  regard distill runs/large train.en train.fr --also more.en --to runs/small
 
 The teacher translates the sources of DATA once, into DIR/cache/distilled.tsv; then a model learns from that as it would
 with regard train, whose settings all hold (--set, --recipe and so on). A teacher's text is simpler than the true one, so
 that a small model can learn it better; with train.soft it learns the teacher's probabilities of every word as well.
+Text that nobody has translated teaches as well: --also gives it to the teacher.
 Validation is on true pairs: --valid, or some that are held out of DATA.
 Stop it whenever you like (Ctrl-C saves); the same command goes on where it stopped."""
 
@@ -46,6 +48,13 @@ def add_parser(commands: Subparsers) -> None:
         type=int,
         metavar="N",
         help="of its N best translations learn the one most like the true one (default: learn its best)",
+    )
+    teacher.add_argument(
+        "--also",
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="files of lines without a translation, for it to translate",
     )
     teacher.add_argument("--true-too", action="store_true", help="learn from the true pairs as well")
     add_engine_options(parser)
@@ -77,6 +86,7 @@ def run(options: argparse.Namespace) -> int:
             config,
             valid=options.valid,
             start=options.start,
+            also=options.also,
             true_too=options.true_too,
             display=display,
             progress=lambda done, total: display.counting("the teacher translates", done, total),

@@ -99,7 +99,9 @@ RESULTS = {
     "multi30k-en-fr": multi30k("en", "fr", "val", recipe=CAPTIONS),
     "multi30k-en-cs": multi30k("en", "cs", "val", recipe=CAPTIONS),
     "multi30k-raw-de-en": multi30k("de", "en", "val", "test_2016_flickr", folder="raw"),
-    "multi30k-raw-de-en-recipe": multi30k("de", "en", "val", "test_2016_flickr", folder="raw", recipe=CAPTIONS),
+    "multi30k-raw-de-en-recipe": multi30k(
+        "de", "en", "val", "test_2016_flickr", folder="raw", recipe=f"{CAPTIONS} --max-minutes 0"
+    ),
     "shakespeare": Result(
         "regard train $TEXT/train.txt --valid $TEXT/valid.txt --to $TO --recipe recipes/shakespeare.toml",
         ["regard score $TO $TEXT/valid.txt"],

@@ -74,7 +74,7 @@ class TrainConfig:
         0.0, "regard distill: part of the loss that is the teachers' probabilities, word by word, e.g. 0.5; 0 = none"
     )
     log_steps: int = setting(50, "updates between lines of the log")
-    validate_steps: int = setting(1000, "updates between validations")
+    validate_steps: int = setting(500, "updates between validations")
     metric: Literal["loss", "bleu", "chrf", "accuracy"] = setting("loss", "what the best checkpoint is best at")
     validate_sentences: int = setting(200, "validation sentences translated for BLEU and chrF")
     samples: int = setting(2, "translations shown at each validation")
@@ -82,8 +82,8 @@ class TrainConfig:
         "",
         "text whose attention is kept at each validation; of pairs, SOURCE ||| TARGET; empty = one of those validated on",
     )
-    patience: int = setting(10, "validations without a better one before training ends; 0 = never")
-    checkpoint_steps: int = setting(1000, "updates between checkpoints")
+    patience: int = setting(5, "validations without a better one before training ends; 0 = never")
+    checkpoint_steps: int = setting(500, "updates between checkpoints")
     checkpoint_minutes: float = setting(10.0, "minutes between checkpoints, if that is sooner; 0 = by steps alone")
     keep: int = setting(5, "checkpoints kept besides the best")
     average: int = setting(5, "checkpoints averaged at the end, if validation likes the average better; 1 = none")

@@ -103,6 +103,16 @@ def test_the_seed_decides_and_more_samples_keep_the_first():
     assert texts(seed=1, n_best=5) < texts(seed=1, n_best=20)
 
 
+def test_how_many_are_drawn_together_changes_nothing(monkeypatch):
+    def drawn():
+        return sample(random_toy(7), batch(*SENTENCES), DecodeConfig(sample=True, n_best=7, max_length=12))
+
+    together = drawn()
+    for at_a_time in (1, 15):
+        monkeypatch.setattr("regard.decode.sample._DRAWN_AT_A_TIME", at_a_time)
+        assert drawn() == together
+
+
 def test_samples_come_best_first_with_the_models_own_probability():
     toy = random_toy(8)
     config = DecodeConfig(sample=True, n_best=8, temperature=2.0, top_k=4)

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import torch
@@ -13,12 +14,14 @@ from regard.decode.columns import Columns
 from regard.decode.hypothesis import Hypothesis, length_penalty
 from regard.decode.opening import opening
 from regard.decode.rules import Rules, log_probabilities
-from regard.decode.words import scorer
+from regard.decode.words import Words, scorer
 from regard.models.interface import Source, Writer
 from regard.text.tokenizer import END
 
 # Likeliest words that mostly hold what top-p asks for.
 _MOSTLY_ENOUGH = 64
+# Samples drawn together: each takes memory for all that the model remembers of it.
+_DRAWN_AT_A_TIME = 2048
 
 Choose = Callable[[Rules, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
 """(rules; the model's last layer; row numbers; words so far) -> a word for each row, and its log-probability."""
@@ -55,20 +58,37 @@ def sample(
     log-probability is the model's own, before them.
     """
     positions = int(Rules(config, source, prefixes, model).limit_B.max()) + 1
-    uniform_RT = _uniforms(source, config, positions)
-    words = scorer(model, config.precision, len(uniform_RT), columns)
+    found: list[list[Hypothesis]] = [[] for _ in source.lengths_B]
+    at_a_time = max(1, _DRAWN_AT_A_TIME // max(1, len(found)))
+    for first in range(0, config.n_best, at_a_time):
+        numbers = range(first, min(first + at_a_time, config.n_best))
+        uniform_RT = _uniforms(source, config.seed, numbers, positions)
+        words = scorer(model, config.precision, len(uniform_RT), columns)
+        choose = partial(_drawn, config, words, uniform_RT, len(numbers))
+        some = _write(model, source, config, prefixes, columns, samples=len(numbers), choose=choose)
+        found = [before + more for before, more in zip(found, some, strict=True)]
+    return [sorted(drawn, key=lambda hypothesis: -hypothesis.score) for drawn in found]
 
-    def draw(rules: Rules, hidden_RW: Tensor, row_R: Tensor, written_RT: Tensor) -> tuple[Tensor, Tensor]:
-        sentence_R = row_R // config.n_best
-        scores_RV = log_probabilities(rules.hide_(words(hidden_RW), sentence_R))
-        rules.forbid_(scores_RV, written_RT, sentence_R)
-        # In double precision, which not every device has; sampling is not what must be fast.
-        probability_RV = (scores_RV.cpu().double() / config.temperature).softmax(-1)
-        kept_RV = _likeliest(probability_RV, config.top_k, config.top_p)
-        column_R = _draw(kept_RV, uniform_RT[row_R.cpu(), written_RT.shape[1]]).to(scores_RV.device)
-        return rules.word(column_R), scores_RV.gather(1, column_R[:, None])[:, 0]
 
-    return _write(model, source, config, prefixes, columns, samples=config.n_best, choose=draw)
+def _drawn(
+    config: DecodeConfig,
+    words: Words,
+    uniform_RT: Tensor,
+    samples: int,
+    rules: Rules,
+    hidden_RW: Tensor,
+    row_R: Tensor,
+    written_RT: Tensor,
+) -> tuple[Tensor, Tensor]:
+    """A word for each row, drawn as `config` says with the row's own random numbers, and its log-probability."""
+    sentence_R = row_R // samples
+    scores_RV = log_probabilities(rules.hide_(words(hidden_RW), sentence_R))
+    rules.forbid_(scores_RV, written_RT, sentence_R)
+    # In double precision, which not every device has; sampling is not what must be fast.
+    probability_RV = (scores_RV.cpu().double() / config.temperature).softmax(-1)
+    kept_RV = _likeliest(probability_RV, config.top_k, config.top_p)
+    column_R = _draw(kept_RV, uniform_RT[row_R.cpu(), written_RT.shape[1]]).to(scores_RV.device)
+    return rules.word(column_R), scores_RV.gather(1, column_R[:, None])[:, 0]
 
 
 @torch.inference_mode()
@@ -81,7 +101,7 @@ def _write(
     samples: int,
     choose: Choose,
 ) -> list[list[Hypothesis]]:
-    """Write every sentence `samples` times; a row that has ended leaves the batch."""
+    """Write every sentence `samples` times, in the order in which they end; a row that has ended leaves the batch."""
     B, device = len(source.lengths_B), source.ids_BS.device
     rules = Rules(config, source, prefixes, model, columns)
     written_RT, total_R, state = opening(model, source, prefixes)
@@ -105,18 +125,18 @@ def _write(
             row_R, written_RT, total_R = row_R[going_R], written_RT[going_R], total_R[going_R]
             if len(row_R):
                 state = state.reorder(going_R)
-    return [sorted(found, key=lambda hypothesis: -hypothesis.score) for found in finished]
+    return finished
 
 
-def _uniforms(source: Source, config: DecodeConfig, positions: int) -> Tensor:
+def _uniforms(source: Source, seed: int, numbers: range, positions: int) -> Tensor:
     """uniform_RT in [0, 1): a pure function of seed, the sentence's own ids, sample number and position.
 
     So a sentence's samples do not depend on what else is in the batch, nor on the machine.
     """
     rows = []
     for ids, length in zip(source.ids_BS.tolist(), source.lengths_B.tolist(), strict=True):
-        for number in range(config.n_best):
-            text = repr((config.seed, number, ids[:length])).encode()
+        for number in numbers:
+            text = repr((seed, number, ids[:length])).encode()
             key = int.from_bytes(hashlib.blake2b(text, digest_size=16).digest(), "little")
             rows.append(np.random.Generator(np.random.Philox(key=key)).random(positions))
     return torch.from_numpy(np.stack(rows))

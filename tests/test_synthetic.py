@@ -107,7 +107,7 @@ def test_of_several_translations_the_student_learns_the_one_most_like_the_true_o
 
 def test_the_student_may_learn_from_the_true_pairs_too(tmp_path: Path, teacher: Path, data: list[str]) -> None:
     cache = tmp_path / "student" / "cache"
-    distill(models(teacher), data, tmp_path / "student", CONFIG, true_too=True)
+    distill(models(teacher), data, tmp_path / "student", CONFIG, true_pairs="too")
     learned, mixed = pairs(cache / "distilled.tsv"), pairs(cache / "mixed.tsv")
     assert mixed == learned + [(source, f"x {source}") for source, _ in learned]
 
@@ -124,6 +124,18 @@ def test_the_student_also_learns_from_sources_without_a_translation(
     (tmp_path / "more.txt").write_text("c c\n")
     with pytest.raises(ConfigError, match="--also"):
         learn(also=[str(tmp_path / "more.txt")])
+
+
+def test_with_the_true_pairs_alone_the_teacher_translates_nothing_but_what_has_no_translation(
+    tmp_path: Path, teacher: Path, data: list[str]
+) -> None:
+    (tmp_path / "more.txt").write_text("a a\n")
+    learn = partial(distill, models(teacher), data, tmp_path / "student", CONFIG, valid=data, true_pairs="only")
+    with pytest.raises(ConfigError, match=r"train\.soft.*--also"):
+        learn()
+    learn(also=[str(tmp_path / "more.txt")])
+    translated = ("a a", regard.load(teacher).translate("a a"))
+    assert pairs(tmp_path / "student/cache/mixed.tsv") == [translated, *((one, f"x {one}") for one in SOURCES)]
 
 
 def test_a_member_of_an_ensemble_may_learn_what_all_of_them_write(

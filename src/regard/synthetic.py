@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from regard import folder, metrics, storage
 from regard.config import KEPT, Config
@@ -35,6 +35,8 @@ Progress = Callable[[int, int], None]
 Stop = Callable[[], bool]
 Made = Callable[[Sequence[Translation]], Pair]
 """What is to be learned, of the translations of a text."""
+TruePairs = Literal["none", "too", "only"]
+"""Whether the true pairs are learned: not at all, beside the teachers' translations of them, or in their place."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +87,7 @@ def distill(
     valid: Sequence[str] = (),
     start: Path | None = None,
     also: Sequence[str] = (),
-    true_too: bool = False,
+    true_pairs: TruePairs = "none",
     display: Display | None = None,
     progress: Progress = lambda done, total: None,
     stop: Stop = lambda: False,
@@ -94,10 +96,15 @@ def distill(
 
     It is validated on true pairs: those of `valid`, or some of `data`, which the teachers are then not asked for. If they
     write several translations (their `n_best`), the one most like the true target is learned. `also` names files of sources
-    that have no translation, one on each line, for the teachers to translate too (He et al. 2022). With `true_too` the true
-    pairs are learned as well. `start` is as in `regard.run.train`. With `train.soft` the teachers' probabilities are learned
-    too, word by word, for which the student takes their tokenizer.
+    that have no translation, one on each line, for the teachers to translate too (He et al. 2022). `start` is as in
+    `regard.run.train`. With `train.soft` the teachers' probabilities are learned too, word by word, for which the student
+    takes their tokenizer.
     """
+    if true_pairs == "only" and not config.train.soft and not also:
+        raise ConfigError(
+            "With the true pairs alone (--true-only) there is nothing to learn from the teachers. "
+            "Set train.soft, e.g. to 0.5, or give them text with --also."
+        )
     if "-" in [*data, *valid, *also]:
         raise DataError("A teacher's text is read several times, so it cannot be standard input. Save it to a file.")
     tokenizer = None
@@ -106,7 +113,7 @@ def distill(
         config = _with_words_of(tokenizer, config, start)
     claim(to)
     with storage.locked(to / folder.LOCK):
-        learned = _learnable(teachers, data, valid, also, to, config, true_too, progress, stop)
+        learned = _learnable(teachers, data, valid, also, to, config, true_pairs, progress, stop)
     if learned is None:
         return Outcome(to, 0, None, None)
     # All are tables of two columns now, whatever the columns of DATA are.
@@ -176,7 +183,7 @@ def _learnable(
     also: Sequence[str],
     to: Path,
     config: Config,
-    true_too: bool,
+    true_pairs: TruePairs,
     progress: Progress,
     stop: Stop,
 ) -> Path | None:
@@ -188,17 +195,21 @@ def _learnable(
     key = {"models": teachers.fingerprint(), "text": corpus.fingerprint(), "held_out": sorted(held_out)}
     if also:
         key["also"] = _fingerprint(also)
+    if true_pairs == "only":
+        key["only"] = "also"
     if _kept_key(cache / DISTILLED) not in (None, key):
         raise ConfigError(
-            f"{to} learns from other text: of other teachers, search settings, DATA or --also. Name a new folder with --to."
+            f"{to} learns from other text: of other teachers, search settings, DATA, --also or --true-only. "
+            "Name a new folder with --to."
         )
     storage.write_file(cache / VALID, _table(checks))
     true = [pair for number, (_, pair) in enumerate(corpus.pairs()) if number not in held_out]
-    sources: list[tuple[str, Made]] = [(pair.source, partial(_nearest, pair)) for pair in true]
+    asked = [] if true_pairs == "only" else true
+    sources: list[tuple[str, Made]] = [(pair.source, partial(_nearest, pair)) for pair in asked]
     sources += [(line, partial(_likeliest, line)) for line in _lines(also)]
     if not _write(teachers, sources, cache / DISTILLED, key, progress, stop):
         return None
-    if not true_too:
+    if true_pairs == "none":
         return cache / DISTILLED
     storage.write_file(cache / MIXED, (cache / DISTILLED).read_bytes() + _table(true))
     return cache / MIXED

@@ -21,6 +21,7 @@ EXAMPLES = """  regard distill runs/large train.en train.fr --to runs/small
   regard distill runs/one --with runs/two train.en train.fr --from runs/one --to runs/three --beam 5 --nearest 5 --true-too
   regard distill runs/large train.en train.fr --to runs/small --size tiny --set train.soft=0.5
   regard distill runs/large train.en train.fr --also more.en --to runs/small
+  regard distill runs/large train.en train.fr --true-only --set train.soft=0.5 --to runs/small
 
 The teacher translates the sources of DATA once, into DIR/cache/distilled.tsv; then a model learns from that as it would
 with regard train, whose settings all hold (--set, --recipe and so on). A teacher's text is simpler than the true one, so
@@ -56,7 +57,22 @@ def add_parser(commands: Subparsers) -> None:
         metavar="FILE",
         help="files of lines without a translation, for it to translate",
     )
-    teacher.add_argument("--true-too", action="store_true", help="learn from the true pairs as well")
+    true = teacher.add_mutually_exclusive_group()
+    true.add_argument(
+        "--true-too",
+        action="store_const",
+        dest="true_pairs",
+        const="too",
+        default="none",
+        help="learn from the true pairs as well",
+    )
+    true.add_argument(
+        "--true-only",
+        action="store_const",
+        dest="true_pairs",
+        const="only",
+        help="learn from the true pairs, and from the teacher its probabilities (train.soft) or what it makes of --also",
+    )
     add_engine_options(parser)
     add_training_options(parser)
     parser.set_defaults(run=run)
@@ -87,7 +103,7 @@ def run(options: argparse.Namespace) -> int:
             valid=options.valid,
             start=options.start,
             also=options.also,
-            true_too=options.true_too,
+            true_pairs=options.true_pairs,
             display=display,
             progress=lambda done, total: display.counting("the teacher translates", done, total),
             stop=lambda: bool(stopped),

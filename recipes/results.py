@@ -32,6 +32,8 @@ class Result(NamedTuple):
     scores: list[str]
     prepare: Callable[[Path, Path], None] | None = None
     """(corpora, folder to write to)."""
+    made_up: str = ""
+    """A command that writes words; those that are not in $TEXT/spelling.txt go to $TEXT/made-up.txt, for teachers to read."""
 
 
 def captions(part: str, read: str, write: str, folder: str = "tok") -> str:
@@ -62,16 +64,27 @@ def distilled(recipe: str, how: str, start: str = "") -> Result:
     )
 
 
+SPELLED = "$TEXT/train.tsv --valid $TEXT/valid.tsv --to $TO"
+PRONOUNCED = [
+    "regard score $TO $TEXT/valid.tsv --metrics wer",
+    f"regard score $TO $TEXT/test.tsv {' '.join(f'--references $TEXT/test.{n}' for n in (2, 3, 4))} --metrics wer",
+]
+
+
 def letters(model: str) -> Result:
     """Spelling to sound."""
-    further = " ".join(f"--references $TEXT/test.{number}" for number in (2, 3, 4))
+    return Result(f"regard train {SPELLED} --recipe recipes/cmudict-{model}.toml", PRONOUNCED, texts.cmudict)
+
+
+def letters_distilled() -> Result:
+    """Spelling to sound, learned from three models together, which also pronounce made-up words."""
+    first, *others = (f"$RUNS/cmudict-{model}-$SEED" for model in ("transformer", "conv", "bahdanau"))
     return Result(
-        f"regard train $TEXT/train.tsv --valid $TEXT/valid.tsv --to $TO --recipe recipes/cmudict-{model}.toml",
-        [
-            "regard score $TO $TEXT/valid.tsv --metrics wer",
-            f"regard score $TO $TEXT/test.tsv {further} --metrics wer",
-        ],
+        f"regard distill {first} {' '.join(f'--with {other}' for other in others)} {SPELLED} --from {first} "
+        "--beam 1 --true-only --also $TEXT/made-up.txt --recipe recipes/cmudict-distilled.toml",
+        PRONOUNCED,
         texts.cmudict,
+        "regard write $RUNS/cmudict-spelling-$SEED --n-best 200000 --max-length 30",
     )
 
 
@@ -121,6 +134,12 @@ RESULTS = {
         for model in ("bahdanau", "transformer", "universal", "conv")
     },
     **{f"cmudict-{model}": letters(model) for model in ("seq2seq", "bahdanau", "conv", "transformer", "universal")},
+    "cmudict-spelling": Result(
+        "regard train $TEXT/spelling.txt --valid $TEXT/spelling.valid.txt --to $TO --recipe recipes/cmudict-spelling.toml",
+        ["regard score $TO $TEXT/spelling.valid.txt"],
+        texts.cmudict,
+    ),
+    "cmudict-distilled": letters_distilled(),
 }
 
 
@@ -134,19 +153,23 @@ def run(name: str, data: Path, runs: Path, seed: int, threads: int) -> str:
             result.prepare(data, text)
         except FileNotFoundError as missing:
             sys.exit(f"There is no {missing.filename}. recipes/README.md says which files --data should hold.")
+    if result.made_up and not (text / "made-up.txt").exists():
+        texts.made_up(_regard(result.made_up, places, capture=True), text)
     train = f"{result.train} --seed {seed}" + (f" --threads {threads}" if threads else "")
     _regard(train, places)
     found = [json.loads(_regard(f"{score} --json", places, capture=True)) for score in result.scores]
-    return section(f"{name}, seed {seed}", [train, *result.scores], trained(to), found)
+    before = [result.made_up] if result.made_up else []
+    return section(f"{name}, seed {seed}", [*before, train, *result.scores], trained(to), found)
 
 
 def section(title: str, commands: list[str], how: str, found: list[dict[str, Any]]) -> str:
-    """One run, as it stands in the page."""
+    """One run, as it stands in the page; the last commands are those that found the scores."""
     here = machine()
     where = f"{here['processor']}, {here['cores']} cores; torch {here['torch']}; {datetime.date.today().isoformat()}"
     shown = "\n".join(" ".join(command.split()) for command in commands)
     scores = [
-        f"- `{command.split('$TO ')[1].strip()}`: {told(one)}" for command, one in zip(commands[1:], found, strict=True)
+        f"- `{command.split('$TO ')[1].strip()}`: {told(one)}"
+        for command, one in zip(commands[len(commands) - len(found) :], found, strict=True)
     ]
     return "\n".join([f"### {title}", "", "```", shown, "```", "", f"{how}. {where}.", "", *scores, ""])
 

@@ -25,11 +25,23 @@ def cmudict(data: Path, to: Path) -> None:
             sounds.setdefault(" ".join(word.lower()), []).append(sound.strip())
         if part == "train":
             _write_pairs(to / "train.tsv", ((word, one) for word, some in sounds.items() for one in some))
+            _write(to / "spelling.txt", "".join(word + "\n" for word in sounds))
             continue
+        if part == "valid":
+            _write(to / "spelling.valid.txt", "".join(word + "\n" for word in sounds))
         _write_pairs(to / f"{part}.tsv", ((word, some[0]) for word, some in sounds.items()))
         for number in range(1, max(map(len, sounds.values()))):
             further = (some[number] if number < len(some) else "" for some in sounds.values())
             _write(to / f"{part}.{number + 1}", "".join(one + "\n" for one in further))
+
+
+def made_up(written: str, to: Path) -> None:
+    """Of the numbered words that a model wrote, a hundred thousand that are new, and of more than two letters."""
+    known = set((to / "spelling.txt").read_text(encoding="utf-8").splitlines())
+    words = {line.partition("\t")[2] for line in written.splitlines()} - known
+    new = sorted(word for word in words if len(word.split()) > 2)
+    random.Random("made up").shuffle(new)
+    _write(to / "made-up.txt", "".join(word + "\n" for word in new[:100_000]))
 
 
 def scan(data: Path, to: Path) -> None:

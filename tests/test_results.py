@@ -61,6 +61,12 @@ def test_sounds_of_a_word_are_references_and_no_word_is_tested_twice(tmp_path: P
     assert (tmp_path / "to/test.2").read_text() == "AH B\n\n"
 
 
+def test_made_up_words_are_new_and_stand_once(tmp_path: Path) -> None:
+    (tmp_path / "spelling.txt").write_text("c a t\n")
+    texts.made_up("1\tc a t\n2\td o g\n3\to x\n4\td o g\n", tmp_path)
+    assert (tmp_path / "made-up.txt").read_text() == "d o g\n"
+
+
 def test_few_digits_are_as_long_as_the_others_and_fewer(tmp_path: Path) -> None:
     texts.digits(tmp_path, tmp_path)
     few, even = (

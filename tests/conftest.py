@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,9 @@ import regard
 from regard.config import MODEL_CONFIGS, Config, read
 from regard.models import MODELS
 from regard.models.interface import Writer
+
+# A shell's background job ignores Ctrl-C, and so do all that it starts; commands under test are to hear it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SMALL: dict[str, dict[str, Any]] = {
     "rnn": {"width": 16, "depth": 2, "dropout": 0.0},

@@ -123,6 +123,17 @@ def test_a_planted_fault_turns_the_mark_red(fault: str, opened: Opened) -> None:
     page.locator(".check.right").wait_for()
 
 
+def test_a_link_followed_while_the_address_is_being_written_is_followed(opened: Opened) -> None:
+    page = opened(DATA, "view=steps&kind=encoder&layer=0")
+    page.evaluate(
+        """() => {
+          location.hash = "view=steps&kind=encoder&layer=1";
+          history.replaceState(null, "", "#view=steps&kind=encoder&layer=0");
+        }"""
+    )
+    page.wait_for_function("regardSee.state().layer === 1")
+
+
 @pytest.mark.parametrize("name", ["bahdanau", "luong", "conv", "lm", "universal"])
 def test_other_models_are_computed_as_they_compute(name: str, opened: Opened) -> None:
     page = opened(page_data([trace_of(name, **RELATIVE.get(name, {}))]), "view=steps")

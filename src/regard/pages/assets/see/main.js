@@ -75,7 +75,7 @@ async function mostPeaked(app) {
 async function start() {
   const data = readData();
   byId("problem").hidden = data.items.every((item) => item.maps.length);
-  byId("problem").textContent = "This model has no attention: there is nothing to draw.";
+  byId("problem").textContent = "This model has no attention to draw.";
   if (!byId("problem").hidden) return;
   const app = makeApp(data), parts = [], stage = makeStage(app, parts);
   if (!data.start.heads && !location.hash.includes("heads=")) app.go({ heads: [await mostPeaked(app).catch(() => 0)] });

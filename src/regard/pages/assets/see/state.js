@@ -10,7 +10,7 @@ const PAUSE = 400; // milliseconds without a change before the address is writte
 // `repair` gets the state wanted and the state before, and gives one that can be shown.
 export function makeState(start, repair) {
   const first = { ...DEFAULTS, ...start }, listeners = [];
-  let now = repair({ ...first, ...fromAddress() }, null), frame = 0, timer = 0;
+  let now = repair({ ...first, ...asked(location.href) }, null), frame = 0, timer = 0;
 
   function tell() {
     frame = 0;
@@ -35,12 +35,13 @@ export function makeState(start, repair) {
       // a page inside a notebook has no address of its own
     }
   }
-  addEventListener("hashchange", () => set({ ...first, ...fromAddress() }));
+  // As it was when it changed: by now writeAddress may have put the old state there again.
+  addEventListener("hashchange", ({ newURL }) => set({ ...first, ...asked(newURL) }));
   return { get: () => now, set, fragment, subscribe: (listener) => listeners.push(listener) };
 }
 
-function fromAddress() {
-  return Object.fromEntries([...new URLSearchParams(location.hash.slice(1))].map(([name, text]) => [name, parsed(text)]));
+function asked(address) {
+  return Object.fromEntries([...new URLSearchParams(address.split("#")[1])].map(([name, text]) => [name, parsed(text)]));
 }
 
 function written(value) {

@@ -196,7 +196,7 @@ def _learnable(
     if also:
         key["also"] = _fingerprint(also)
     if true_pairs == "only":
-        key["only"] = "also"
+        key["true_pairs"] = true_pairs
     if _kept_key(cache / DISTILLED) not in (None, key):
         raise ConfigError(
             f"{to} learns from other text: of other teachers, search settings, DATA, --also or --true-only. "

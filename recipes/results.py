@@ -33,7 +33,7 @@ class Result(NamedTuple):
     prepare: Callable[[Path, Path], None] | None = None
     """(corpora, folder to write to)."""
     made_up: str = ""
-    """A command that writes words; those that are not in $TEXT/spelling.txt go to $TEXT/made-up.txt, for teachers to read."""
+    """A command that writes words; the new ones go to $TEXT/made-up-$SEED.txt, for teachers to read."""
 
 
 def captions(part: str, read: str, write: str, folder: str = "tok") -> str:
@@ -81,7 +81,7 @@ def letters_distilled() -> Result:
     first, *others = (f"$RUNS/cmudict-{model}-$SEED" for model in ("transformer", "conv", "bahdanau"))
     return Result(
         f"regard distill {first} {' '.join(f'--with {other}' for other in others)} {SPELLED} --from {first} "
-        "--beam 1 --true-only --also $TEXT/made-up.txt --recipe recipes/cmudict-distilled.toml",
+        "--beam 1 --true-only --also $TEXT/made-up-$SEED.txt --recipe recipes/cmudict-distilled.toml",
         PRONOUNCED,
         texts.cmudict,
         "regard write $RUNS/cmudict-spelling-$SEED --n-best 200000 --max-length 30",
@@ -153,8 +153,9 @@ def run(name: str, data: Path, runs: Path, seed: int, threads: int) -> str:
             result.prepare(data, text)
         except FileNotFoundError as missing:
             sys.exit(f"There is no {missing.filename}. recipes/README.md says which files --data should hold.")
-    if result.made_up and not (text / "made-up.txt").exists():
-        texts.made_up(_regard(result.made_up, places, capture=True), text)
+    words = text / f"made-up-{seed}.txt"
+    if result.made_up and not words.exists():
+        texts.made_up(_regard(result.made_up, places, capture=True), text / "spelling.txt", words)
     train = f"{result.train} --seed {seed}" + (f" --threads {threads}" if threads else "")
     _regard(train, places)
     found = [json.loads(_regard(f"{score} --json", places, capture=True)) for score in result.scores]

@@ -35,13 +35,13 @@ def cmudict(data: Path, to: Path) -> None:
             _write(to / f"{part}.{number + 1}", "".join(one + "\n" for one in further))
 
 
-def made_up(written: str, to: Path) -> None:
-    """Of the numbered words that a model wrote, a hundred thousand that are new, and of more than two letters."""
-    known = set((to / "spelling.txt").read_text(encoding="utf-8").splitlines())
+def made_up(written: str, spelling: Path, to: Path) -> None:
+    """Of the numbered words that a model wrote, a hundred thousand that are not in `spelling`, and of more than two letters."""
+    known = set(spelling.read_text(encoding="utf-8").splitlines())
     words = {line.partition("\t")[2] for line in written.splitlines()} - known
     new = sorted(word for word in words if len(word.split()) > 2)
     random.Random("made up").shuffle(new)
-    _write(to / "made-up.txt", "".join(word + "\n" for word in new[:100_000]))
+    _write(to, "".join(word + "\n" for word in new[:100_000]))
 
 
 def scan(data: Path, to: Path) -> None:

@@ -63,7 +63,7 @@ def test_sounds_of_a_word_are_references_and_no_word_is_tested_twice(tmp_path: P
 
 def test_made_up_words_are_new_and_stand_once(tmp_path: Path) -> None:
     (tmp_path / "spelling.txt").write_text("c a t\n")
-    texts.made_up("1\tc a t\n2\td o g\n3\to x\n4\td o g\n", tmp_path)
+    texts.made_up("1\tc a t\n2\td o g\n3\to x\n4\td o g\n", tmp_path / "spelling.txt", tmp_path / "made-up.txt")
     assert (tmp_path / "made-up.txt").read_text() == "d o g\n"
 
 

@@ -94,7 +94,7 @@ def read_on(
 
 def _call(layer: Callable[..., Any], x_BTW: Tensor, state: Tensor | Layer, *settings: Any) -> Any:
     """What the layer makes of these words and this state: in float32 where its kernel has no bfloat16, and would fail."""
-    if x_BTW.device.type != "cpu" or _has_bfloat16():
+    if x_BTW.device.type != "cpu" or not torch.is_autocast_enabled("cpu") or _has_bfloat16():
         return layer(x_BTW, state, *settings)
     with torch.autocast("cpu", enabled=False):
         exact = tuple(part.float() for part in state) if isinstance(state, tuple) else state.float()

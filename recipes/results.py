@@ -11,7 +11,7 @@ import json
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from string import Template
 from typing import Any, NamedTuple
@@ -51,16 +51,15 @@ def multi30k(read: str, write: str, *parts: str, folder: str = "tok", recipe: st
     )
 
 
-def distilled(recipe: str, how: str, start: str = "") -> Result:
-    """English captions to German, learned from what a Transformer and convolutions write together."""
+def distilled(teachers: Sequence[str], recipe: str, how: str, *parts: str, start: str = "") -> Result:
+    """English captions to German, learned from what other results write together; `start` is the one that goes on."""
     train, valid = (captions(part, "en", "de") for part in ("train", "val"))
+    first, *others = (f"$RUNS/{teacher}-$SEED" for teacher in teachers)
+    goes_on = f"--from $RUNS/{start}-$SEED" if start else ""
     return Result(
-        f"regard distill $RUNS/multi30k-en-de-$SEED --with $RUNS/multi30k-en-de-conv-$SEED {train} --valid {valid} {start} "
+        f"regard distill {first} {' '.join(f'--with {other}' for other in others)} {train} --valid {valid} {goes_on} "
         f"--to $TO --beam 5 --nearest 5 --true-too --recipe recipes/{recipe}.toml",
-        [
-            f"regard score $TO {captions(part, 'en', 'de')} {how} --tokenize none"
-            for part in ("val", "test_2016_flickr")
-        ],
+        [f"regard score $TO {captions(part, 'en', 'de')} {how} --tokenize none" for part in parts],
     )
 
 
@@ -102,13 +101,24 @@ def digits(task: str, model: str) -> Result:
 
 
 CAPTIONS = "--recipe recipes/multi30k.toml"
+AS_PUBLISHED = "--beam 5 --length-penalty 1"
+TEACHERS = ("multi30k-en-de", "multi30k-en-de-conv")
+STUDENTS = tuple(f"{teacher}-distilled" for teacher in TEACHERS)
 RESULTS = {
     "multi30k-en-de": multi30k("en", "de", "val", "test_2016_flickr", recipe=CAPTIONS),
     "multi30k-en-de-conv": multi30k("en", "de", "val", recipe="--recipe recipes/multi30k-conv.toml"),
     "multi30k-en-de-distilled": distilled(
-        "multi30k-distilled", "--beam 5 --length-penalty 1", "--from $RUNS/multi30k-en-de-$SEED"
+        TEACHERS, "multi30k-distilled", AS_PUBLISHED, "val", "test_2016_flickr", start="multi30k-en-de"
     ),
-    "multi30k-student": distilled("multi30k-student", "--beam 3 --length-penalty 1"),
+    "multi30k-en-de-conv-distilled": distilled(
+        TEACHERS, "multi30k-distilled", AS_PUBLISHED, "val", start="multi30k-en-de-conv"
+    ),
+    "multi30k-en-de-again": distilled(
+        STUDENTS, "multi30k-distilled", AS_PUBLISHED, "val", "test_2016_flickr", start="multi30k-en-de-distilled"
+    ),
+    "multi30k-student": distilled(
+        TEACHERS, "multi30k-student", "--beam 3 --length-penalty 1", "val", "test_2016_flickr"
+    ),
     "multi30k-en-fr": multi30k("en", "fr", "val", recipe=CAPTIONS),
     "multi30k-en-cs": multi30k("en", "cs", "val", recipe=CAPTIONS),
     "multi30k-raw-de-en": multi30k("de", "en", "val", "test_2016_flickr", folder="raw"),

@@ -16,23 +16,29 @@ def shakespeare(data: Path, to: Path) -> None:
 
 
 def cmudict(data: Path, to: Path) -> None:
-    """Spelling, letter by letter -> sound. A word to validate or test on stands once; its other sounds are further references."""
-    parts = {"train": "train-dev-20-21", "valid": "train-dev-1-21", "test": "test"}
-    for part, published in parts.items():
-        sounds: dict[str, list[str]] = {}
-        for line in _lines(data / f"cmudict/cmudict-0.7b.{published}.gz"):
-            word, _, sound = line.partition("  ")
-            sounds.setdefault(" ".join(word.lower()), []).append(sound.strip())
-        if part == "train":
-            _write_pairs(to / "train.tsv", ((word, one) for word, some in sounds.items() for one in some))
-            _write(to / "spelling.txt", "".join(word + "\n" for word in sounds))
-            continue
-        if part == "valid":
-            _write(to / "spelling.valid.txt", "".join(word + "\n" for word in sounds))
+    """Spelling, letter by letter -> sound. A word to validate or test on stands once; its other sounds are further references.
+
+    Validation is on words that are not in training: of one in eight that are published for it another sound is.
+    """
+    learned = _sounds(data, "train-dev-20-21")
+    _write_pairs(to / "train.tsv", ((word, one) for word, some in learned.items() for one in some))
+    _write(to / "spelling.txt", "".join(word + "\n" for word in learned))
+    valid = {word: some for word, some in _sounds(data, "train-dev-1-21").items() if word not in learned}
+    _write(to / "spelling.valid.txt", "".join(word + "\n" for word in valid))
+    for part, sounds in (("valid", valid), ("test", _sounds(data, "test"))):
         _write_pairs(to / f"{part}.tsv", ((word, some[0]) for word, some in sounds.items()))
         for number in range(1, max(map(len, sounds.values()))):
             further = (some[number] if number < len(some) else "" for some in sounds.values())
             _write(to / f"{part}.{number + 1}", "".join(one + "\n" for one in further))
+
+
+def _sounds(data: Path, part: str) -> dict[str, list[str]]:
+    """Every word of a published part, with all its sounds there."""
+    sounds: dict[str, list[str]] = {}
+    for line in _lines(data / f"cmudict/cmudict-0.7b.{part}.gz"):
+        word, _, sound = line.partition("  ")
+        sounds.setdefault(" ".join(word.lower()), []).append(sound.strip())
+    return sounds
 
 
 def made_up(written: str, spelling: Path, to: Path) -> None:

@@ -50,15 +50,21 @@ def test_a_training_that_fails_ends_the_results_with_its_number(
     assert ended.value.code == 65  # the data are at fault
 
 
-def test_sounds_of_a_word_are_references_and_no_word_is_tested_twice(tmp_path: Path) -> None:
+def test_sounds_of_a_word_are_references_and_no_word_is_tested_twice_or_validated_on_if_learned(tmp_path: Path) -> None:
     (tmp_path / "cmudict").mkdir()
-    for part in ("train-dev-20-21", "train-dev-1-21", "test"):
-        text = b"AB  AE B\nAB  AH B\nO  OW\n"
+    parts = {
+        "train-dev-20-21": b"AB  AE B\nAB  AH B\nO  OW\n",
+        "train-dev-1-21": b"AB  EY B\nNO  N OW\nNO  N AA\n",
+        "test": b"BE  B IY\nBE  B EY\nI  AY\n",
+    }
+    for part, text in parts.items():
         (tmp_path / f"cmudict/cmudict-0.7b.{part}.gz").write_bytes(gzip.compress(text))
     texts.cmudict(tmp_path, tmp_path / "to")
     assert (tmp_path / "to/train.tsv").read_text() == "a b\tAE B\na b\tAH B\no\tOW\n"
-    assert (tmp_path / "to/test.tsv").read_text() == "a b\tAE B\no\tOW\n"
-    assert (tmp_path / "to/test.2").read_text() == "AH B\n\n"
+    assert (tmp_path / "to/valid.tsv").read_text() == "n o\tN OW\n"
+    assert (tmp_path / "to/valid.2").read_text() == "N AA\n"
+    assert (tmp_path / "to/test.tsv").read_text() == "b e\tB IY\ni\tAY\n"
+    assert (tmp_path / "to/test.2").read_text() == "B EY\n\n"
 
 
 def test_made_up_words_are_new_and_stand_once(tmp_path: Path) -> None:

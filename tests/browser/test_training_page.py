@@ -315,7 +315,7 @@ def test_before_the_first_validation_the_page_says_so(open_page: Open) -> None:
 def test_a_model_without_attention_and_a_faulty_validation_are_told_in_words(open_page: Open) -> None:
     bare = [{k: v for k, v in one.items() if k not in ("weights", "sentence")} for one in a_history()["evaluations"]]
     page = open_page(a_history(evaluations=bare, sentences=[], model={"name": "seq2seq", "parameters": None}))
-    assert "A seq2seq model has no attention" in page.locator("#attention").inner_text()
+    assert "The seq2seq model has no attention" in page.locator("#attention").inner_text()
     history = a_history()
     history["evaluations"][3] = {**bare[3], "problem": "A row does not sum to one."}
     history["evaluations"][2]["weights"] = [[packed(weights_at(2) * 0.5, "u8s")]]

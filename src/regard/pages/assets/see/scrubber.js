@@ -98,7 +98,7 @@ export function makeProbe(history, app) {
 function whyNothing({ evaluations, model }) {
   const problem = evaluations.findLast((one) => one.problem)?.problem;
   if (problem) return `Attention could not be kept: ${problem}`;
-  return evaluations.some((one) => one.samples) ? `A ${model.name} model has no attention that could be shown.` : "This run was trained before samples and attention were kept with it.";
+  return evaluations.some((one) => one.samples) ? `The ${model.name} model has no attention that could be shown.` : "This run was trained before samples and attention were kept with it.";
 }
 
 function makeChoice(app) {

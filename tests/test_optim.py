@@ -1,6 +1,7 @@
 """Rates as pure functions, Adam, and the moving average."""
 
 import math
+from typing import Literal
 
 import pytest
 import torch
@@ -8,7 +9,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from regard.config import TrainConfig
-from regard.training.optim import MovingAverage, adam, optimizer_tensors, rate_at, restore_optimizer, set_rate
+from regard.training.optim import MovingAverage, optimizer_of, optimizer_tensors, rate_at, restore_optimizer, set_rate
 
 
 @pytest.mark.parametrize("step", [1, 399, 400, 401, 5000])
@@ -40,7 +41,7 @@ def test_adam_makes_the_step_of_its_equations() -> None:
     config = TrainConfig(beta1=0.9, beta2=0.98, epsilon=1e-9, weight_decay=0.1)
     model = nn.Linear(1, 1, bias=False)
     model.weight.data.fill_(2.0)
-    optimizer = adam(model, config)
+    optimizer = optimizer_of(model, config)
     set_rate(optimizer, 0.5)
     model.weight.grad = torch.tensor([[3.0]])
     optimizer.step()
@@ -48,7 +49,10 @@ def test_adam_makes_the_step_of_its_equations() -> None:
     assert model.weight.item() == pytest.approx(2.0 * (1 - 0.5 * 0.1) - 0.5)
 
 
-def test_a_restored_optimizer_goes_on_as_the_old_one() -> None:
+@pytest.mark.parametrize("optimizer", ["adam", "muon"])
+def test_a_restored_optimizer_goes_on_as_the_old_one(optimizer: Literal["adam", "muon"]) -> None:
+    config = TrainConfig(optimizer=optimizer)
+
     def one(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
         optimizer.zero_grad()
         model(torch.ones(2, 3)).pow(2).sum().backward()
@@ -56,11 +60,11 @@ def test_a_restored_optimizer_goes_on_as_the_old_one() -> None:
         optimizer.step()
 
     first = nn.Linear(3, 2)
-    old = adam(first, TrainConfig())
+    old = optimizer_of(first, config, [first])
     one(first, old)
     second = nn.Linear(3, 2)
     second.load_state_dict(first.state_dict())
-    new = adam(second, TrainConfig())
+    new = optimizer_of(second, config, [second])
     restore_optimizer(new, second, {k: v.clone() for k, v in optimizer_tensors(old, first).items()})
     one(first, old)
     one(second, new)

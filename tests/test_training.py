@@ -112,6 +112,7 @@ def after(steps: int) -> Callable[[], bool]:
     [
         {},
         {"train__ema": 0.9},
+        {"train__optimizer": "muon"},
         {"train__accumulate": 2},
         {"train__schedule": "plateau", "train__plateau_patience": 1, "train__metric": "bleu"},
         {"text__tokenizer": "bpe", "text__vocabulary": 60, "text__sampling": 0.2},

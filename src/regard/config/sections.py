@@ -54,6 +54,10 @@ class TrainConfig:
     max_minutes: float = setting(0.0, "training time at most, over all resumptions; 0 = no limit")
     batch_tokens: int = setting(4096, "tokens a batch holds on its longer side, padding counted")
     accumulate: int = setting(1, "batches summed into one update")
+    optimizer: Literal["adam", "muon"] = setting(
+        "adam",
+        "muon = Muon for the matrices of Transformer blocks, Adam for the rest: fewer updates, each a little longer",
+    )
     rate: float = setting(0.0, "highest learning rate; 0 = the paper's, 1 / sqrt(width x warm_up)")
     warm_up: int = setting(2000, "updates in which the rate rises")
     schedule: Literal["paper", "inverse_sqrt", "cosine", "plateau", "constant"] = setting(

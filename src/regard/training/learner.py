@@ -1,4 +1,4 @@
-"""One update: loss, gradient, clip, Adam. Everything that a step changes lives here, and is saved from here."""
+"""One update: loss, gradient, clip, optimizer. Everything that a step changes lives here, and is saved from here."""
 
 import copy
 import math
@@ -11,12 +11,12 @@ import torch
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from regard.config import TrainConfig
-from regard.errors import TrainingError
+from regard.errors import ConfigError, TrainingError
 from regard.models.interface import Model
 from regard.text.batch import Batch
 from regard.training.distributed import Tensors, World, whole
 from regard.training.loss import Carried, Objective, pairs_loss
-from regard.training.optim import MovingAverage, adam, optimizer_tensors, restore_optimizer, set_rate
+from regard.training.optim import MovingAverage, optimizer_of, optimizer_tensors, restore_optimizer, set_rate
 from regard.training.recompute import recompute
 
 
@@ -48,6 +48,11 @@ class Learner:
         world: World | None = None,
     ) -> None:
         self.world = world or World()
+        if self.world.shard and config.optimizer == "muon":
+            raise ConfigError(
+                "train.optimizer=muon needs whole matrices, but --shard spreads them over processes. "
+                "Leave --shard away, or use train.optimizer=adam."
+            )
         self.model = model.to(device)
         # What the leader validates, where the model itself has other weights, or only a part of them.
         apart = self.world.leads and (self.world.shard or config.ema)
@@ -62,7 +67,7 @@ class Learner:
         self.config = config
         self.device = device
         self.precision = precision
-        self.optimizer = adam(self.model, config)
+        self.optimizer = optimizer_of(self.model, config, self.model.blocks(), precision)
         self.average = MovingAverage(self.model, config.ema) if config.ema else None
 
     def update(self, batches: Sequence[Batch], step: int, rate: float) -> Update:

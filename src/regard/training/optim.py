@@ -1,12 +1,15 @@
-"""Adam, and the learning rate as a pure function of the step: plot it, test it."""
+"""Optimizers, and the learning rate as a pure function of the step: plot it, test it."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from regard.config import TrainConfig
+from regard.errors import ConfigError
+from regard.training.muon import Muon, matrices
 
 
 def rate_at(step: int, config: TrainConfig, width: int, lowered: float = 1.0) -> float:
@@ -26,16 +29,30 @@ def rate_at(step: int, config: TrainConfig, width: int, lowered: float = 1.0) ->
     return peak * rising * falling[config.schedule]
 
 
-def adam(model: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
-    """Adam as in section 5.3 of the paper, in one fused pass over all weights."""
-    return torch.optim.AdamW(
-        model.parameters(),
-        lr=0.0,
-        betas=(config.beta1, config.beta2),
-        eps=config.epsilon,
-        weight_decay=config.weight_decay,
-        fused=True,
-    )
+def optimizer_of(
+    model: nn.Module,
+    config: TrainConfig,
+    blocks: Sequence[nn.Module] = (),
+    precision: torch.dtype = torch.float32,
+) -> torch.optim.Optimizer:
+    """Adam as in section 5.3 of the paper, in one fused pass over all weights; or Muon for the matrices of these blocks."""
+    weights = list(model.parameters())
+    adam: dict[str, Any] = {
+        "lr": 0.0,
+        "betas": (config.beta1, config.beta2),
+        "eps": config.epsilon,
+        "weight_decay": config.weight_decay,
+        "fused": True,
+    }
+    if config.optimizer == "adam":
+        return torch.optim.AdamW(weights, **adam)
+    turned = matrices(blocks)
+    if not turned:
+        raise ConfigError(
+            f"train.optimizer={config.optimizer} moves the matrices of a Transformer's blocks, and this model has none. "
+            "Use train.optimizer=adam."
+        )
+    return Muon(weights, turned, precision, **adam)
 
 
 def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:

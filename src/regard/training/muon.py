@@ -35,7 +35,7 @@ class Muon(torch.optim.AdamW):
     ) -> None:
         super().__init__(weights, **adam)
         self.precision = precision
-        self._alike: dict[torch.Size, list[nn.Parameter]] = defaultdict(list)
+        self._alike: dict[torch.Size, list[Tensor]] = defaultdict(list)
         for matrix in matrices:
             self._alike[matrix.shape].append(matrix)
 
@@ -46,7 +46,7 @@ class Muon(torch.optim.AdamW):
             self._turn([matrix for matrix in some if matrix.grad is not None])
         super().step()  # passes over those that have none
 
-    def _turn(self, some: Sequence[nn.Parameter]) -> None:
+    def _turn(self, some: list[Tensor]) -> None:
         """Move matrices of one shape, which are quicker together, and take their gradients from Adam."""
         if not some:
             return
@@ -61,7 +61,7 @@ class Muon(torch.optim.AdamW):
         for matrix in some:
             matrix.grad = None
 
-    def _average(self, matrix: nn.Parameter) -> Tensor:
+    def _average(self, matrix: Tensor) -> Tensor:
         """Of its gradients, under the names that Adam's own has, so that a checkpoint keeps either alike."""
         state = self.state[matrix]
         if not state:

@@ -51,13 +51,17 @@ def multi30k(read: str, write: str, *parts: str, folder: str = "tok", recipe: st
     )
 
 
+def together(teachers: Sequence[str]) -> str:
+    """Other results, as the teachers of one."""
+    return " --with ".join(f"$RUNS/{teacher}-$SEED" for teacher in teachers)
+
+
 def distilled(teachers: Sequence[str], recipe: str, how: str, *parts: str, start: str = "") -> Result:
     """English captions to German, learned from what other results write together; `start` is the one that goes on."""
     train, valid = (captions(part, "en", "de") for part in ("train", "val"))
-    first, *others = (f"$RUNS/{teacher}-$SEED" for teacher in teachers)
     goes_on = f"--from $RUNS/{start}-$SEED" if start else ""
     return Result(
-        f"regard distill {first} {' '.join(f'--with {other}' for other in others)} {train} --valid {valid} {goes_on} "
+        f"regard distill {together(teachers)} {train} --valid {valid} {goes_on} "
         f"--to $TO --beam 5 --nearest 5 --true-too --recipe recipes/{recipe}.toml",
         [f"regard score $TO {captions(part, 'en', 'de')} {how} --tokenize none" for part in parts],
     )
@@ -77,9 +81,9 @@ def letters(model: str) -> Result:
 
 def letters_distilled() -> Result:
     """Spelling to sound, learned from three models together, which also pronounce made-up words."""
-    first, *others = (f"$RUNS/cmudict-{model}-$SEED" for model in ("transformer", "conv", "bahdanau"))
+    teachers = [f"cmudict-{model}" for model in ("transformer", "conv", "bahdanau")]
     return Result(
-        f"regard distill {first} {' '.join(f'--with {other}' for other in others)} {SPELLED} --from {first} "
+        f"regard distill {together(teachers)} {SPELLED} --from $RUNS/{teachers[0]}-$SEED "
         "--beam 1 --true-only --also $TEXT/made-up-$SEED.txt --recipe recipes/cmudict-distilled.toml",
         PRONOUNCED,
         texts.cmudict,

@@ -71,7 +71,7 @@ class Muon(torch.optim.AdamW):
 
 
 def orthogonal(matrices_NRC: Tensor, precision: torch.dtype = torch.float32) -> Tensor:
-    """Each with singular values near 1, from 0.7 to 1.2, in place of its own; its directions stay. By Newton and Schulz."""
+    """Each with singular values near 1 in place of its own; its directions stay. By Newton and Schulz."""
     x = matrices_NRC.to(precision)
     tall = x.shape[1] > x.shape[2]
     x = x.mT.contiguous() if tall else x

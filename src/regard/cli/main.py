@@ -26,6 +26,7 @@ from regard.cli import (
 )
 from regard.cli.any_order import AnyOrder
 from regard.errors import RegardError
+from regard.training.beside import is_one_of_several, leave
 
 COMMANDS = (
     demo, train, translate, write, fill, classify, embed, see, explain, score, compare, tune, distill, back_translate,
@@ -91,4 +92,9 @@ def _interrupted() -> int:
 
 def run() -> None:
     """The console script."""
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except SystemExit as end:
+        if is_one_of_several() and isinstance(end.code, int):
+            leave(end.code)
+        raise

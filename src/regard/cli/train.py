@@ -20,6 +20,7 @@ from regard.cli.settings import (
 )
 from regard.config import Config
 from regard.errors import ConfigError
+from regard.training.beside import is_one_of_several
 
 if TYPE_CHECKING:
     from regard.run import Outcome
@@ -74,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
     """Train, or go on training."""
     config = training_settings(options, options.start)  # first, so that a wrong setting is told at once
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # DDP warns of a choice that is meant
-    from regard.training.distributed import is_one_of_several, joined
+    from regard.training.distributed import joined
 
     if options.processes < 1:
         raise ConfigError(f"--processes {options.processes} leaves nobody to train. Use 1 or more.")

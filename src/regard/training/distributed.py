@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from regard.errors import ConfigError, RegardError, TrainingError
 from regard.text.share import Share
+from regard.training.beside import is_one_of_several
 from regard.training.loss import Carried, Loss, Objective
 
 if TYPE_CHECKING:
@@ -229,11 +230,6 @@ def whole(tensor: Tensor) -> Tensor:
     """A tensor that may be spread over processes, put together in each of them; all must ask."""
     gather: Callable[[], Tensor] | None = getattr(tensor, "full_tensor", None)
     return gather() if gather else tensor
-
-
-def is_one_of_several() -> bool:
-    """Whether `torchrun` started this process and others beside it."""
-    return int(os.environ.get("WORLD_SIZE", "1")) > 1
 
 
 @contextmanager

@@ -138,6 +138,22 @@ def test_with_the_true_pairs_alone_the_teacher_translates_nothing_but_what_has_n
     assert pairs(tmp_path / "student/cache/mixed.tsv") == [translated, *((one, f"x {one}") for one in SOURCES)]
 
 
+def test_the_true_targets_are_learned_with_other_sources_too(tmp_path: Path, teacher: Path, data: list[str]) -> None:
+    back, cache = leaning(tmp_path / "back", name="lm", end=-1.0), tmp_path / "student" / "cache"
+    learn = partial(distill, models(teacher), data, tmp_path / "student", CONFIG, valid=data)
+    learn(back=models(back))
+    targets = [f"x {source}" for source in SOURCES]
+    backward = list(zip(regard.load(back).translate(targets), targets, strict=True))
+    assert pairs(cache / "back.tsv") == backward
+    assert pairs(cache / "mixed.tsv") == pairs(cache / "distilled.tsv") + backward
+    with pytest.raises(ConfigError, match="--back"):
+        learn()
+    more = partial(distill, models(teacher), data, tmp_path / "more", CONFIG, valid=data, true_pairs="too")
+    more(back=models(back))
+    true = list(zip(SOURCES, targets, strict=True))
+    assert pairs(tmp_path / "more/cache/mixed.tsv") == pairs(cache / "distilled.tsv") + true + backward
+
+
 def test_a_member_of_an_ensemble_may_learn_what_all_of_them_write(
     tmp_path: Path, teacher: Path, data: list[str]
 ) -> None:

@@ -27,7 +27,7 @@ from regard.text.tokenizer import load_tokenizer
 from regard.training.loop import Display
 from regard.training.teaching import Teacher, taught
 
-DISTILLED, MIXED, VALID = "distilled.tsv", "mixed.tsv", "valid.tsv"
+DISTILLED, BACK, MIXED, VALID = "distilled.tsv", "back.tsv", "mixed.tsv", "valid.tsv"
 _AT_A_TIME = 1000  # texts translated together, and counted when they are done
 
 Progress = Callable[[int, int], None]
@@ -88,6 +88,7 @@ def distill(
     start: Path | None = None,
     also: Sequence[str] = (),
     true_pairs: TruePairs = "none",
+    back: Models | None = None,
     display: Display | None = None,
     progress: Progress = lambda done, total: None,
     stop: Stop = lambda: False,
@@ -96,7 +97,8 @@ def distill(
 
     It is validated on true pairs: those of `valid`, or some of `data`, which the teachers are then not asked for. If they
     write several translations (their `n_best`), the one most like the true target is learned. `also` names files of sources
-    that have no translation, one on each line, for the teachers to translate too (He et al. 2022). `start` is as in
+    that have no translation, one on each line, for the teachers to translate too (He et al. 2022). `back` translates the true
+    targets back, and what it makes of them is learned as further sources of theirs (Nguyen et al. 2020). `start` is as in
     `regard.run.train`. With `train.soft` the teachers' probabilities are learned too, word by word, for which the student
     takes their tokenizer.
     """
@@ -113,7 +115,7 @@ def distill(
         config = _with_words_of(tokenizer, config, start)
     claim(to)
     with storage.locked(to / folder.LOCK):
-        learned = _learnable(teachers, data, valid, also, to, config, true_pairs, progress, stop)
+        learned = _learnable(teachers, data, valid, also, to, config, true_pairs, back, progress, stop)
     if learned is None:
         return Outcome(to, 0, None, None)
     # All are tables of two columns now, whatever the columns of DATA are.
@@ -152,10 +154,7 @@ def back_translate(
         raise ConfigError(f"--to {to} is there already, and stays as it is. Remove it, or name another file.")
     key = {"models": models.fingerprint(), "text": _fingerprint(texts)}
 
-    def read(line: str, found: Sequence[Translation]) -> Pair:
-        return Pair(found[0].text, line)
-
-    done = _write(models, [(line, partial(read, line)) for line in _lines(texts)], to, key, progress, stop)
+    done = _write(models, [(line, partial(_source_of, line)) for line in _lines(texts)], to, key, progress, stop)
     if done:
         _key_file(to).unlink(missing_ok=True)
     return done
@@ -184,6 +183,7 @@ def _learnable(
     to: Path,
     config: Config,
     true_pairs: TruePairs,
+    back: Models | None,
     progress: Progress,
     stop: Stop,
 ) -> Path | None:
@@ -197,9 +197,11 @@ def _learnable(
         key["also"] = _fingerprint(also)
     if true_pairs == "only":
         key["true_pairs"] = true_pairs
+    if back:
+        key["back"] = back.fingerprint()
     if _kept_key(cache / DISTILLED) not in (None, key):
         raise ConfigError(
-            f"{to} learns from other text: of other teachers, search settings, DATA, --also or --true-only. "
+            f"{to} learns from other text: of other teachers, search settings, DATA, --also, --back or --true-only. "
             "Name a new folder with --to."
         )
     storage.write_file(cache / VALID, _table(checks))
@@ -209,9 +211,18 @@ def _learnable(
     sources += [(line, partial(_likeliest, line)) for line in _lines(also)]
     if not _write(teachers, sources, cache / DISTILLED, key, progress, stop):
         return None
-    if true_pairs == "none":
+    if back:
+        targets: list[tuple[str, Made]] = [(pair.target, partial(_source_of, pair.target)) for pair in true]
+        if not _write(back, targets, cache / BACK, key, progress, stop):
+            return None
+    if true_pairs == "none" and not back:
         return cache / DISTILLED
-    storage.write_file(cache / MIXED, (cache / DISTILLED).read_bytes() + _table(true))
+    parts = [
+        (cache / DISTILLED).read_bytes(),
+        b"" if true_pairs == "none" else _table(true),
+        (cache / BACK).read_bytes() if back else b"",
+    ]
+    storage.write_file(cache / MIXED, b"".join(parts))
     return cache / MIXED
 
 
@@ -224,6 +235,11 @@ def _nearest(pair: Pair, found: Sequence[Translation]) -> Pair:
 def _likeliest(source: str, found: Sequence[Translation]) -> Pair:
     """The source with the first of its translations: nobody knows a true one."""
     return Pair(source, found[0].text)
+
+
+def _source_of(target: str, found: Sequence[Translation]) -> Pair:
+    """The target with the first of its translations back."""
+    return Pair(found[0].text, target)
 
 
 def _parted(data: Sequence[str], valid: Sequence[str], config: Config) -> tuple[Corpus, list[Pair], set[int]]:

@@ -1,6 +1,7 @@
 """`regard distill`."""
 
 import argparse
+from functools import partial
 from pathlib import Path
 
 from regard.cli.settings import (
@@ -22,11 +23,13 @@ EXAMPLES = """  regard distill runs/large train.en train.fr --to runs/small
   regard distill runs/large train.en train.fr --to runs/small --size tiny --set train.soft=0.5
   regard distill runs/large train.en train.fr --also more.en --to runs/small
   regard distill runs/large train.en train.fr --true-only --set train.soft=0.5 --to runs/small
+  regard distill runs/en-fr train.en train.fr --back runs/fr-en --true-too --from runs/en-fr --to runs/better
 
 The teacher translates the sources of DATA once, into DIR/cache/distilled.tsv; then a model learns from that as it would
 with regard train, whose settings all hold (--set, --recipe and so on). A teacher's text is simpler than the true one, so
 that a small model can learn it better; with train.soft it learns the teacher's probabilities of every word as well.
-Text that nobody has translated teaches as well: --also gives it to the teacher.
+Text that nobody has translated teaches as well: --also gives it to the teacher. Where there is little text, --back says
+the same in other words: a model of the other direction makes further sources of the true targets.
 Validation is on true pairs: --valid, or some that are held out of DATA.
 Stop it whenever you like (Ctrl-C saves); the same command goes on where it stopped."""
 
@@ -56,6 +59,12 @@ def add_parser(commands: Subparsers) -> None:
         default=[],
         metavar="FILE",
         help="files of lines without a translation, for it to translate",
+    )
+    teacher.add_argument(
+        "--back",
+        type=Path,
+        metavar="DIR",
+        help="a model folder that translates back: learn the true targets with the sources it makes of them as well",
     )
     true = teacher.add_mutually_exclusive_group()
     true.add_argument(
@@ -87,13 +96,8 @@ def run(options: argparse.Namespace) -> int:
     from regard.cli.display import open_display
     from regard.synthetic import Models, distill
 
-    teachers = Models(
-        folders=[options.teacher, *options.others],
-        settings=settings,
-        engine=options.engine,
-        device=options.device or "auto",
-        threads=options.threads or 0,
-    )
+    on = partial(Models, engine=options.engine, device=options.device or "auto", threads=options.threads or 0)
+    teachers = on(folders=[options.teacher, *options.others], settings=settings)
     with stop_signals() as stopped, open_display(config.train) as display:
         outcome = distill(
             teachers,
@@ -104,8 +108,9 @@ def run(options: argparse.Namespace) -> int:
             start=options.start,
             also=options.also,
             true_pairs=options.true_pairs,
+            back=on(folders=[options.back]) if options.back else None,
             display=display,
-            progress=lambda done, total: display.counting("the teacher translates", done, total),
+            progress=lambda done, total: display.counting("translating", done, total),
             stop=lambda: bool(stopped),
         )
     return tell(outcome, options.to, stopped)

@@ -56,12 +56,14 @@ def together(teachers: Sequence[str]) -> str:
     return " --with ".join(f"$RUNS/{teacher}-$SEED" for teacher in teachers)
 
 
-def distilled(teachers: Sequence[str], recipe: str, how: str, *parts: str, start: str = "") -> Result:
-    """English captions to German, learned from what other results write together; `start` is the one that goes on."""
+def distilled(teachers: Sequence[str], recipe: str, how: str, *parts: str, start: str = "", back: str = "") -> Result:
+    """English captions to German, learned from what other results write together; `start` is the one that goes on, and
+    `back` the one that makes further sources.
+    """
     train, valid = (captions(part, "en", "de") for part in ("train", "val"))
-    goes_on = f"--from $RUNS/{start}-$SEED" if start else ""
+    others = " ".join(f"{name} $RUNS/{other}-$SEED" for name, other in (("--from", start), ("--back", back)) if other)
     return Result(
-        f"regard distill {together(teachers)} {train} --valid {valid} {goes_on} "
+        f"regard distill {together(teachers)} {train} --valid {valid} {others} "
         f"--to $TO --beam 5 --nearest 5 --true-too --recipe recipes/{recipe}.toml",
         [f"regard score $TO {captions(part, 'en', 'de')} {how} --tokenize none" for part in parts],
     )
@@ -119,6 +121,21 @@ RESULTS = {
     ),
     "multi30k-en-de-again": distilled(
         STUDENTS, "multi30k-distilled", AS_PUBLISHED, "val", "test_2016_flickr", start="multi30k-en-de-distilled"
+    ),
+    **{
+        f"multi30k-{read}-{write}-relative": multi30k(
+            read, write, "val", recipe="--recipe recipes/multi30k-relative.toml"
+        )
+        for read, write in (("en", "de"), ("de", "en"))
+    },
+    "multi30k-en-de-diverse": distilled(
+        ("multi30k-en-de-relative", *STUDENTS),
+        "multi30k-diverse",
+        AS_PUBLISHED,
+        "val",
+        "test_2016_flickr",
+        start="multi30k-en-de-relative",
+        back="multi30k-de-en-relative",
     ),
     "multi30k-student": distilled(
         TEACHERS, "multi30k-student", "--beam 3 --length-penalty 1", "val", "test_2016_flickr"

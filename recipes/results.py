@@ -165,6 +165,11 @@ RESULTS = {
         for model in ("bahdanau", "transformer", "universal", "conv")
     },
     **{f"cmudict-{model}": letters(model) for model in ("seq2seq", "bahdanau", "conv", "transformer", "universal")},
+    "cmudict-longer": Result(
+        f"regard train {SPELLED} --from $RUNS/cmudict-transformer-$SEED --recipe recipes/cmudict-longer.toml",
+        PRONOUNCED,
+        texts.cmudict,
+    ),
     "cmudict-spelling": Result(
         "regard train $TEXT/spelling.txt --valid $TEXT/spelling.valid.txt --to $TO --recipe recipes/cmudict-spelling.toml",
         ["regard score $TO $TEXT/spelling.valid.txt"],

@@ -127,7 +127,7 @@ def children(pid: int) -> list[int]:
         return []
 
 
-@pytest.mark.parametrize(("processes", "code"), [("1", 3), ("2", 0)])
+@pytest.mark.parametrize(("processes", "code"), [("", 3), ("1", 3), ("2", 0)])
 def test_one_of_several_processes_leaves_before_python_cleans_up(processes: str, code: int) -> None:
     # What Python does then may end it by SIGABRT, if a thread of gloo still holds a tensor; here it is another end.
     ends = "import atexit, os, sys; atexit.register(os._exit, 3); sys.argv = ['regard', 'models']"

@@ -7,7 +7,8 @@ from typing import NoReturn
 
 def is_one_of_several() -> bool:
     """Whether `torchrun` started this process and others beside it."""
-    return int(os.environ.get("WORLD_SIZE", "1")) > 1
+    size = os.environ.get("WORLD_SIZE", "")
+    return size.isdigit() and int(size) > 1
 
 
 def leave(code: int) -> NoReturn:

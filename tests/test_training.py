@@ -142,6 +142,15 @@ def test_the_log_has_what_was_promised(tmp_path: Path) -> None:
     assert [line["step"] for line in lines if "valid_perplexity" in line] == [20, 40]
 
 
+def test_the_weights_that_are_kept_have_the_most_texts_exactly_right_if_that_is_asked_for(tmp_path: Path) -> None:
+    run(tmp_path, train__metric="exact", train__steps=120, train__validate_steps=30, train__samples=10)
+    shown = [line["samples"] for line in read_log(tmp_path / "model" / "probe.jsonl")]
+    right = [100 * sum(made == right for _, made, right in samples) / len(samples) for samples in shown]
+    validations = [line for line in log_of(tmp_path / "model") if "best" in line]
+    assert [line["valid_exact"] for line in validations] == right
+    assert [line["valid_exact"] for line in validations if line["best"]][-1] == max(right) > min(right)
+
+
 def test_steps_end_a_run_and_more_steps_go_on(tmp_path: Path) -> None:
     assert run(tmp_path, train__steps=10).reason == "10 steps done (train.steps)"
     outcome = run(tmp_path, train__steps=15)

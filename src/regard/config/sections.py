@@ -79,8 +79,10 @@ class TrainConfig:
     )
     log_steps: int = setting(50, "updates between lines of the log")
     validate_steps: int = setting(500, "updates between validations")
-    metric: Literal["loss", "bleu", "chrf", "accuracy"] = setting("loss", "what the best checkpoint is best at")
-    validate_sentences: int = setting(200, "validation sentences translated for BLEU and chrF")
+    metric: Literal["loss", "bleu", "chrf", "exact", "accuracy"] = setting(
+        "loss", "what the best checkpoint is best at; exact: texts that are right altogether"
+    )
+    validate_sentences: int = setting(200, "validation sentences translated for BLEU, chrF and exact")
     samples: int = setting(2, "translations shown at each validation")
     probe: str = setting(
         "",

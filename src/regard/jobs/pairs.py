@@ -26,7 +26,7 @@ class Pairs(Job[Corpus, Prepared]):
     """Read the source, write the target."""
 
     name = "pairs"
-    scores = ("bleu", "chrf")
+    scores = ("bleu", "chrf", "exact")
     reads_twice = True
     example = 'regard translate DIR "your text"'
 
@@ -64,11 +64,13 @@ class Pairs(Job[Corpus, Prepared]):
             assert isinstance(model, Writer), "pairs are for models that write"
             written = Translator(model, self.tokenizer, quick, learner.device).translate([p.source for p in pairs])
             right = [pair.target for pair in pairs]
-            bleu = metrics.bleu(written, right, interval=False, quiet=True).value
-            chrf = metrics.chrf(written, right, interval=False).value
+            scores = {
+                "bleu": metrics.bleu(written, right, interval=False, quiet=True).value,
+                "chrf": metrics.chrf(written, right, interval=False).value,
+                "exact": metrics.exact_match(written, right),
+            }
             samples = [Sample(p.source, text, p.target) for p, text in zip(pairs, written, strict=True)]
-            loss = mean_loss(model, learner, batches)
-            return Validation(loss, {"bleu": bleu, "chrf": chrf}, samples[: train.samples])
+            return Validation(mean_loss(model, learner, batches), scores, samples[: train.samples])
 
         return validate
 

@@ -1,9 +1,9 @@
 """log.jsonl: one JSON object a line. Fields that depend on the clock end a line, so that the rest can be compared.
 
 Training lines have step, epoch, loss (per target token, smoothed), rate, gradient, tokens (seen so far) and padding;
-validation lines have step and valid_loss, valid_perplexity, valid_bleu, valid_chrf. CLOCK fields may differ between
-two runs that are otherwise the same. probe.jsonl is written in the same way, with a line for each validation: step,
-samples, and what the job's probe saw. Nothing in it depends on the clock.
+validation lines have step and valid_loss, valid_perplexity, valid_bleu, valid_chrf, valid_exact. CLOCK fields may
+differ between two runs that are otherwise the same. probe.jsonl is written in the same way, with a line for each
+validation: step, samples, and what the job's probe saw. Nothing in it depends on the clock.
 """
 
 import json

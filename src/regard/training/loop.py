@@ -21,6 +21,7 @@ from regard.training.optim import rate_at
 SCORES = {
     "bleu": "BLEU",
     "chrf": "chrF",
+    "exact": "exact",
     "bits_per_byte": "bits per byte",
     "accuracy": "accuracy",
     "next_sentence": "next sentence",

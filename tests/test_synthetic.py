@@ -231,6 +231,12 @@ def test_the_commands_do_it_in_one_line(
     assert main(command) == ConfigError.code and "there already" in capsys.readouterr().err
 
 
+def test_text_that_is_not_there_leaves_no_student_behind(tmp_path: Path, teacher: Path) -> None:
+    with pytest.raises(DataError, match=r"nowhere\.tsv"):
+        distill(models(teacher), [str(tmp_path / "nowhere.tsv")], tmp_path / "student", CONFIG)
+    assert not (tmp_path / "student").exists()
+
+
 def test_what_cannot_be_read_again_or_is_not_ours_is_refused(tmp_path: Path, teacher: Path, data: list[str]) -> None:
     with pytest.raises(DataError, match="standard input"):
         distill(models(teacher), ["-"], tmp_path / "student", CONFIG)

@@ -13,7 +13,7 @@ import regard
 from conftest import QUICK, small, write_digits
 from regard import checkpoint
 from regard.config import TrainConfig, parse_set, read
-from regard.errors import BusyError, ConfigError, FolderError, RegardError, TrainingError
+from regard.errors import BusyError, ConfigError, DataError, FolderError, RegardError, TrainingError
 from regard.models import build
 from regard.run import train
 from regard.storage import locked
@@ -233,6 +233,15 @@ def test_a_stranger_s_folder_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(FolderError, match=r"thesis\.txt"):
         run(tmp_path)
     assert [path.name for path in (tmp_path / "model").iterdir()] == ["thesis.txt"]
+
+
+@pytest.mark.parametrize("made", [False, True])
+def test_text_that_cannot_be_read_leaves_no_new_folder_behind(tmp_path: Path, made: bool) -> None:
+    if made:
+        (tmp_path / "model").mkdir()
+    with pytest.raises(DataError, match=r"nowhere\.en"):
+        regard.train([str(tmp_path / "nowhere.en"), str(tmp_path / "nowhere.fr")], tmp_path / "model", settings=QUICK)
+    assert (tmp_path / "model").exists() == made
 
 
 def test_a_second_trainer_on_the_folder_is_refused(tmp_path: Path) -> None:

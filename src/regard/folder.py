@@ -5,6 +5,9 @@ cache/ · shortlist.safetensors, if one was asked for
 """
 
 import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +20,29 @@ CONFIG, MODEL, LOG, CARD, CHECKPOINTS, CACHE, LOCK = (
 )  # fmt: skip
 TOKENS = "tokens"
 """The tokenised text, in the cache."""
+
+
+@contextmanager
+def held(to: Path, mark: str = CONFIG) -> Iterator[None]:
+    """Make the folder, for this process alone to write in, or take up one that is ours: it holds a file of the name
+    `mark`, or nothing. If the work fails before anything is written, the new folder is not left behind.
+    """
+    if to.exists() and not to.is_dir():
+        raise FolderError(f"--to {to} is a file. Name a folder.")
+    new = not to.exists()
+    with storage.explained(to):
+        to.mkdir(parents=True, exist_ok=True)
+    strangers = sorted(path.name for path in to.iterdir() if path.name not in (LOCK, CACHE))
+    if strangers and not (to / mark).exists():
+        raise FolderError(
+            f"--to {to} holds other files ({strangers[0]}), which stay untouched. Name a new or empty folder."
+        )
+    with storage.locked(to / LOCK):
+        try:
+            yield
+        finally:
+            if new and not any(path.is_file() for path in to.rglob("*") if path.name != LOCK):
+                shutil.rmtree(to)
 
 
 def save_config(folder: Path, config: Config, about: dict[str, Any]) -> None:

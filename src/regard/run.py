@@ -78,11 +78,10 @@ def train(
     display = display if display and world.leads else Display()
     if world.size > 1 and "-" in data:
         raise DataError("Several processes cannot read standard input. Save it to a file first.")
-    if world.leads:
-        claim(to)
-        with storage.explained(to):
-            (to / folder.CACHE).mkdir(exist_ok=True)
-    with storage.locked(to / folder.LOCK) if world.leads else nullcontext():
+    with folder.held(to) if world.leads else nullcontext():
+        if world.leads:
+            with storage.explained(to):
+                (to / folder.CACHE).mkdir(exist_ok=True)
         keep_memory()
         known = tokenizer or start
         learn = (lambda _: load_tokenizer(known, config.text)) if known else None
@@ -164,19 +163,6 @@ def _train(
     folder.save_config(to, config, about)
     card.write(to, config, about, validation, job.example)
     return Outcome(to, state.step, reason, validation, job.example)
-
-
-def claim(to: Path, mark: str = folder.CONFIG) -> None:
-    """Make the folder, or make sure that it is ours to write in: it holds a file of the name `mark`, or nothing."""
-    if to.exists() and not to.is_dir():
-        raise FolderError(f"--to {to} is a file. Name a folder.")
-    with storage.explained(to):
-        to.mkdir(parents=True, exist_ok=True)
-    strangers = sorted(path.name for path in to.iterdir() if path.name not in (folder.LOCK, folder.CACHE))
-    if strangers and not (to / mark).exists():
-        raise FolderError(
-            f"--to {to} holds other files ({strangers[0]}), which stay untouched. Name a new or empty folder."
-        )
 
 
 def _agree(

@@ -18,7 +18,7 @@ from regard.config import KEPT, Config
 from regard.decode.translation import TextTranslator, Translation
 from regard.errors import ConfigError, DataError
 from regard.loading import load, load_translator
-from regard.run import Outcome, claim, train
+from regard.run import Outcome, train
 from regard.text.corpus import BUILTIN, Corpus, open_corpus, open_file, read_lines
 from regard.text.formats import tidy
 from regard.text.pair import Pair
@@ -113,8 +113,7 @@ def distill(
     if config.train.soft:
         tokenizer = teachers.folders[0]
         config = _with_words_of(tokenizer, config, start)
-    claim(to)
-    with storage.locked(to / folder.LOCK):
+    with folder.held(to):
         learned = _learnable(teachers, data, valid, also, to, config, true_pairs, back, progress, stop)
     if learned is None:
         return Outcome(to, 0, None, None)

@@ -18,7 +18,7 @@ from regard.compare.worker import Progress
 from regard.config import Config, as_table, merge, read
 from regard.errors import ConfigError, DataError, FolderError, TrainingError
 from regard.jobs import open_job
-from regard.run import claim, train
+from regard.run import train
 from regard.training.log import read_log
 
 STATE, RECIPE, RUNS = "tuned.json", "tuned.toml", "runs"
@@ -96,8 +96,7 @@ def tune(search: Search, *, note: Note = lambda _: None, stop: Stop = lambda: Fa
             f"A search compares by a score that does not depend on the vocabulary. Set train.metric to one of: "
             f"{', '.join(job.scores)}. Running text has none, and cannot be tuned for."
         )
-    claim(search.to, STATE)
-    with storage.locked(search.to / folder.LOCK):
+    with folder.held(search.to, STATE):
         candidates = propose(search)
         rounds = _agreed(search, candidates, job.fingerprints())
         first = _share(search, len(candidates), 0)

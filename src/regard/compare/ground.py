@@ -17,7 +17,6 @@ from regard.compare.plan import SAME, Contender, Plan, Request, make_plan
 from regard.compare.worker import Order, Stop, StoppedError
 from regard.config import as_table
 from regard.errors import ConfigError, DataError, FolderError
-from regard.run import claim
 from regard.text.corpus import BUILTIN, Corpus, open_corpus
 from regard.text.pair import Pair
 from regard.text.prepare import Prepared, prepare
@@ -116,8 +115,7 @@ def opened(request: Request, note: Note, stop: Stop) -> Iterator[Ground]:
     if request.test:
         open_corpus(request.test, columns=plan.shared.text.columns)  # told now, not after an hour of other work
     fingerprints = {"train": train.fingerprint(), "valid": valid.fingerprint() if valid else ""}
-    claim(request.to, MARK)
-    with storage.locked(request.to / folder.LOCK):
+    with folder.held(request.to, MARK):
         _agree(request.to, plan, fingerprints)
         prepared = _prepare(request.to, train, valid, plan, note, stop)
         contenders = plan.contenders(prepared.tokenizer.size)

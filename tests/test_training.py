@@ -20,7 +20,7 @@ from regard.storage import locked
 from regard.text.batch import make_pairs
 from regard.training.learner import Learner
 from regard.training.log import CLOCK, read_log
-from regard.training.loop import Display
+from regard.training.loop import Display, Validation
 
 PAIRS = [([5, 6, 7], [8, 9]), ([6, 7], [9, 8, 7]), ([9], [5]), ([7, 8, 9, 5], [6, 6, 6])]
 
@@ -151,6 +151,18 @@ def test_the_weights_that_are_kept_have_the_most_texts_exactly_right_if_that_is_
     assert [line["valid_exact"] for line in validations if line["best"]][-1] == max(right) > min(right)
 
 
+@pytest.mark.parametrize(
+    ("metric", "value", "loss", "better"),
+    [
+        ("loss", 2.0, 2.0, True), ("loss", 1.0, 1.0, False), ("loss", 0.5, 0.5, False),
+        ("exact", 49.0, 0.5, True), ("exact", 51.0, 2.0, False),
+        ("exact", 50.0, 2.0, True), ("exact", 50.0, 1.0, False),
+    ],
+)  # fmt: skip
+def test_of_equal_scores_the_smaller_loss_is_better(metric: str, value: float, loss: float, better: bool) -> None:
+    assert Validation(1.0, {"exact": 50.0}).better_than(value, loss, metric) == better
+
+
 def test_steps_end_a_run_and_more_steps_go_on(tmp_path: Path) -> None:
     assert run(tmp_path, train__steps=10).reason == "10 steps done (train.steps)"
     outcome = run(tmp_path, train__steps=15)
@@ -163,7 +175,7 @@ def test_minutes_end_a_run(tmp_path: Path) -> None:
 
 
 def test_patience_ends_a_run(tmp_path: Path) -> None:
-    settings = {"train__rate": 1e-9, "train__patience": 2, "train__validate_steps": 5, "train__metric": "bleu"}
+    settings = {"train__rate": 1e-30, "train__patience": 2, "train__validate_steps": 5, "train__metric": "bleu"}
     assert "train.patience" in run(tmp_path, **settings).reason
 
 

@@ -249,7 +249,7 @@ def _choose_weights(to: Path, loop: Loop, validator: Callable[[Model], Validatio
     mean: dict[str, Tensor] = checkpoint.average(loop.checkpoints, chosen)
     load_weights(model, mean, loop.checkpoints)
     averaged = validator(model)
-    better = averaged.better_than(single.value(metric), metric)
+    better = averaged.better_than(single.value(metric), single.loss, metric)
     scores = {f"valid_{name}": round(score, 4) for name, score in averaged.scores.items()}
     log.write(step=loop.state.step, averaged=chosen, valid_loss=round(averaged.loss, 6), **scores)
     loop.display.note(

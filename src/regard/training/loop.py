@@ -21,7 +21,7 @@ from regard.training.optim import rate_at
 SCORES = {
     "bleu": "BLEU",
     "chrf": "chrF",
-    "exact": "exact",
+    "exact": "exact match",
     "bits_per_byte": "bits per byte",
     "accuracy": "accuracy",
     "next_sentence": "next sentence",
@@ -53,11 +53,10 @@ class Validation:
         """How many words the model hesitates between, on average."""
         return math.exp(min(self.loss, 700.0))
 
-    def better_than(self, other: float | None, metric: str) -> bool:
-        """Whether this is an improvement on an earlier value of the metric."""
-        if other is None:
-            return True
-        return self.loss < other if metric == "loss" else self.scores[metric] > other
+    def better_than(self, other: float, loss: float, metric: str) -> bool:
+        """Whether this is an improvement on another value of the metric; of two equal ones the smaller loss decides."""
+        value = self.value(metric)
+        return self.loss < loss if value == other else (value < other) == (metric == "loss")
 
     def value(self, metric: str) -> float:
         """The loss, or the score of this name."""
@@ -75,6 +74,7 @@ class TrainState:
     tokens: int = 0
     seconds: float = 0.0
     best: float | None = None
+    best_loss: float = 0.0
     best_step: int = 0
     validated_step: int = 0
     stale: int = 0
@@ -239,14 +239,10 @@ class Loop:
         model = self.learner.model_with(weights)
         validation, seen = self.validate(model), self.watch(model)
         state.validated_step = state.step
-        best = validation.better_than(state.best, config.metric)
+        best = state.best is None or validation.better_than(state.best, state.best_loss, config.metric)
         if best:
-            state.best, state.best_step, state.stale, state.plateau_stale = (
-                validation.value(config.metric),
-                state.step,
-                0,
-                0,
-            )
+            state.best, state.best_loss, state.best_step = validation.value(config.metric), validation.loss, state.step
+            state.stale = state.plateau_stale = 0
             self.keep_best(weights)
         else:
             state.stale += 1

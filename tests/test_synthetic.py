@@ -182,6 +182,17 @@ def test_what_was_stopped_goes_on_and_translates_nothing_twice(
     assert len(translated) == before
 
 
+def test_a_student_may_go_on_with_other_settings_if_that_is_meant(
+    tmp_path: Path, teacher: Path, data: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    distill(models(teacher), data, tmp_path / "student", CONFIG)
+    settings = {**QUICK, "train.steps": 4, "train.rate": 0.02, "text.columns": "2,1"}
+    command = ["distill", str(teacher), *data, "--to", str(tmp_path / "student"), "--engine", "torch"]
+    command += [f"--set={key}={value}" for key, value in settings.items()]
+    assert main(command) == ConfigError.code and "--override" in capsys.readouterr().err
+    assert main([*command, "--override"]) == 0 and "Done at step 4" in capsys.readouterr().err
+
+
 def test_another_teacher_does_not_go_on_with_the_text_of_the_first(
     tmp_path: Path, teacher: Path, data: list[str]
 ) -> None:

@@ -86,6 +86,7 @@ def distill(
     *,
     valid: Sequence[str] = (),
     start: Path | None = None,
+    override: bool = False,
     also: Sequence[str] = (),
     true_pairs: TruePairs = "none",
     back: Models | None = None,
@@ -98,9 +99,9 @@ def distill(
     It is validated on true pairs: those of `valid`, or some of `data`, which the teachers are then not asked for. If they
     write several translations (their `n_best`), the one most like the true target is learned. `also` names files of sources
     that have no translation, one on each line, for the teachers to translate too (He et al. 2022). `back` translates the true
-    targets back, and what it makes of them is learned as further sources of theirs (Nguyen et al. 2020). `start` is as in
-    `regard.run.train`. With `train.soft` the teachers' probabilities are learned too, word by word, for which the student
-    takes their tokenizer.
+    targets back, and what it makes of them is learned as further sources of theirs (Nguyen et al. 2020). `start` and
+    `override` are as in `regard.run.train`. With `train.soft` the teachers' probabilities are learned too, word by word,
+    for which the student takes their tokenizer.
     """
     if true_pairs == "only" and not config.train.soft and not also:
         raise ConfigError(
@@ -125,6 +126,7 @@ def distill(
         config,
         valid=[str(learned.with_name(VALID))],
         start=start,
+        override=override,
         display=display,
         stop=stop,
         tokenizer=tokenizer,

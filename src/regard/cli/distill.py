@@ -8,7 +8,7 @@ from regard.cli.settings import (
     Subparsers,
     add_command,
     add_engine_options,
-    add_from_option,
+    add_start_options,
     add_training_options,
     add_with_option,
     decode_settings,
@@ -43,7 +43,7 @@ def add_parser(commands: Subparsers) -> None:
     parser.add_argument(
         "--valid", nargs="+", default=[], metavar="DATA", help="pairs to validate on; else some are held out"
     )
-    add_from_option(parser)
+    add_start_options(parser)
     teacher = parser.add_argument_group("teacher")
     add_with_option(teacher)
     teacher.add_argument("--beam", type=int, metavar="N", help="hypotheses it keeps at each step (default: its own)")
@@ -106,6 +106,7 @@ def run(options: argparse.Namespace) -> int:
             config,
             valid=options.valid,
             start=options.start,
+            override=options.override,
             also=options.also,
             true_pairs=options.true_pairs,
             back=on(folders=[options.back]) if options.back else None,

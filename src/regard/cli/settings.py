@@ -153,8 +153,8 @@ def add_better_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_from_option(parser: argparse.ArgumentParser) -> None:
-    """`--from`, whose value `training_settings` is given too."""
+def add_start_options(parser: argparse.ArgumentParser) -> None:
+    """What training begins with, or goes on with: `--from`, whose value `training_settings` is given too, and `--override`."""
     parser.add_argument(
         "--from",
         dest="start",
@@ -162,6 +162,7 @@ def add_from_option(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="begin with the weights and tokenizer of this model folder",
     )
+    parser.add_argument("--override", action="store_true", help="accept settings that differ from the run's first ones")
 
 
 def add_with_option(group: argparse._ActionsContainer) -> None:

@@ -14,7 +14,7 @@ from regard.cli.settings import (
     ShowSettings,
     Subparsers,
     add_command,
-    add_from_option,
+    add_start_options,
     add_training_options,
     training_settings,
 )
@@ -52,8 +52,7 @@ def add_parser(commands: Subparsers) -> None:
     parser.add_argument(
         "--valid", nargs="+", default=[], metavar="DATA", help="text to validate on; else some is held out"
     )
-    add_from_option(parser)
-    parser.add_argument("--override", action="store_true", help="accept settings that differ from the run's first ones")
+    add_start_options(parser)
     group = parser.add_argument_group(
         "several processes", "see docs/scale.md; torchrun -m regard train ... does the same"
     )

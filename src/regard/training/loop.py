@@ -75,6 +75,7 @@ class TrainState:
     seconds: float = 0.0
     best: float | None = None
     best_loss: float = 0.0
+    """The loss of that validation, which decides between equal values; 0, so never beaten, where it was not yet kept."""
     best_step: int = 0
     validated_step: int = 0
     stale: int = 0

@@ -85,9 +85,10 @@ MAY_IMPORT = {
     "show": {"errors", "text", "see", "decode", "reading"},
     "demo": API | {"api", "show"},
     "synthetic": RUN | {"run", "decode", "loading", "metrics"},
+    "averaging": WEIGHTS | {"weights"},
     "compare": API | {"api", "pages"},
     "tune": RUN | {"run", "compare"},
-    "cli": API | {"api", "loading", "show", "demo", "cli", "compare", "tune", "synthetic", "interop", "pages"},
+    "cli": API | {"api", "loading", "show", "demo", "cli", "compare", "tune", "synthetic", "averaging", "interop", "pages"},
     "__init__": {"api", "errors", "decode", "loading"},
     "__main__": {"cli"},
 }

@@ -10,7 +10,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -135,12 +135,17 @@ def prune(folder: Path, keep: int, regular: int) -> None:
 
 
 def average(folder: Path, chosen: list[int]) -> dict[str, Tensor]:
-    """The mean of several checkpoints' weights, summed in double precision so that their order cannot matter."""
-    total: dict[str, Tensor] = {}
-    for step in chosen:
-        for name, tensor in load_tensors(folder_of(folder, step) / WEIGHTS).items():
-            total[name] = total[name] + tensor.double() if name in total else tensor.double()
-    return {name: (tensor / len(chosen)).to(torch.float32) for name, tensor in total.items()}
+    """The mean of several checkpoints' weights."""
+    return mean([load_tensors(folder_of(folder, step) / WEIGHTS) for step in chosen])
+
+
+def mean(models: Sequence[Tensors]) -> dict[str, Tensor]:
+    """The mean of several models' weights, summed in double precision so that their order cannot matter."""
+    total = {name: tensor.detach().double() for name, tensor in models[0].items()}
+    for weights in models[1:]:
+        for name, tensor in weights.items():
+            total[name] = total[name] + tensor.detach().double()
+    return {name: (tensor / len(models)).to(torch.float32) for name, tensor in total.items()}
 
 
 def _plain(tensors: Tensors) -> dict[str, Tensor]:

@@ -45,6 +45,12 @@ def held(to: Path, mark: str = CONFIG) -> Iterator[None]:
                 shutil.rmtree(to)
 
 
+def refuse_used(to: Path) -> None:
+    """Refuse a folder that is to be new, and holds something."""
+    if to.exists() and (not to.is_dir() or any(to.iterdir())):
+        raise FolderError(f"--to {to} is there already, and stays untouched. Name a new or empty folder.")
+
+
 def save_config(folder: Path, config: Config, about: dict[str, Any]) -> None:
     """Write all settings, and `about`: what else a reader may want to know, such as the data's name."""
     table = {"format": 1, **as_table(config), "about": about}

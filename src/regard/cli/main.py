@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from regard.cli import (
+    average,
     back_translate,
     check,
     classify,
@@ -30,7 +31,7 @@ from regard.training.beside import is_one_of_several, leave
 
 COMMANDS = (
     demo, train, translate, write, fill, classify, embed, see, explain, score, compare, tune, distill, back_translate,
-    check, models, import_,
+    average, check, models, import_,
 )  # fmt: skip
 
 EPILOG = """examples:

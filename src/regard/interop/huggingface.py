@@ -49,8 +49,7 @@ class Imported(NamedTuple):
 
 def import_bert(source: Path, to: Path) -> Imported:
     """Write the BERT in the folder `source` to the new folder `to`."""
-    if to.exists() and (not to.is_dir() or any(to.iterdir())):
-        raise FolderError(f"--to {to} is there already, and stays untouched. Name a new or empty folder.")
+    folder.refuse_used(to)
     table = _checked(_json(source / "config.json"), source)
     tensors = _tensors(source)
     vocabulary = read_vocabulary(source, int(table["vocab_size"]))

@@ -88,7 +88,8 @@ MAY_IMPORT = {
     "averaging": WEIGHTS | {"weights"},
     "compare": API | {"api", "pages"},
     "tune": RUN | {"run", "compare"},
-    "cli": API | {"api", "loading", "show", "demo", "cli", "compare", "tune", "synthetic", "averaging", "interop", "pages"},
+    "cli": API
+    | {"api", "loading", "show", "demo", "cli", "compare", "tune", "synthetic", "averaging", "interop", "pages"},
     "__init__": {"api", "errors", "decode", "loading"},
     "__main__": {"cli"},
 }

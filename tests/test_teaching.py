@@ -145,7 +145,7 @@ def test_what_cannot_be_said(tmp_path: Path) -> None:
     data = write_digits(tmp_path, 40)
     with pytest.raises(ConfigError, match="regard distill"):
         regard.train(data, tmp_path / "model", settings=settings())
-    with pytest.raises(ConfigError, match="two losses"):
+    with pytest.raises(ConfigError, match="different losses"):
         regard.train(data, tmp_path / "model", settings=settings(train__rdrop=1))
     for name, words in (("one", "words"), ("two", "characters")):
         regard.train(data, tmp_path / name, settings={**QUICK, "train.steps": 1, "text.tokenizer": words})

@@ -77,6 +77,8 @@ class TrainConfig:
     soft: float = setting(
         0.0, "regard distill: part of the loss that is the teachers' probabilities, word by word, e.g. 0.5; 0 = none"
     )
+    risk: float = setting(0.0, "minimum risk: weight of the errors in what the model itself writes, e.g. 10; 0 = none")
+    candidates: int = setting(8, "minimum risk: texts that it writes for each source, by beam search")
     log_steps: int = setting(50, "updates between lines of the log")
     validate_steps: int = setting(500, "updates between validations")
     metric: Literal["loss", "bleu", "chrf", "exact", "accuracy"] = setting(
@@ -107,13 +109,12 @@ class TrainConfig:
         at_least(self, "train", seed=0, steps=1, max_minutes=0, batch_tokens=1, accumulate=1, rate=0, warm_up=1)
         at_least(self, "train", plateau_patience=1, weight_decay=0, clip=0, validate_steps=1, validate_sentences=1)
         at_least(self, "train", samples=0, patience=0, checkpoint_steps=1, checkpoint_minutes=0, keep=1, average=1)
-        at_least(self, "train", threads=0, log_steps=1, rdrop=0)
+        at_least(self, "train", threads=0, log_steps=1, rdrop=0, risk=0, candidates=2)
         between(self, "train", 0.0, 0.999999, "beta1", "beta2", "smoothing", "ema", "plateau_factor")
         between(self, "train", 0.0, 1.0, "soft")
-        if self.soft and self.rdrop:
-            raise ConfigError(
-                f"train.soft {self.soft:g} and train.rdrop {self.rdrop:g} are two losses. Set one of them to 0."
-            )
+        several = [f"train.{name} {value:g}" for name in ("rdrop", "soft", "risk") if (value := getattr(self, name))]
+        if len(several) > 1:
+            raise ConfigError(f"{' and '.join(several)} are different losses. Set all but one of them to 0.")
         if not 0 < self.epsilon < 1:
             raise ConfigError(f"train.epsilon {self.epsilon} is out of range. Give a small number such as 1e-9.")
         if self.schedule == "paper" and self.rate:

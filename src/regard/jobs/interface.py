@@ -62,6 +62,8 @@ class Job(ABC, Generic[TextT, ReadyT]):
     """What its validations report besides the loss; `train.metric` can be one of these."""
     reads_twice: ClassVar[bool] = False
     """Whether it can learn with R-Drop (`train.rdrop`)."""
+    writes: ClassVar[bool] = False
+    """Whether it can learn from its own texts (`train.risk`)."""
     example: ClassVar[str]
     """How a person tries the model: a command in which DIR stands for its folder."""
 
@@ -70,6 +72,8 @@ class Job(ABC, Generic[TextT, ReadyT]):
         self.train, self.valid, self.config = train, valid, config
         if config.train.rdrop:
             self._refuse_rdrop_without_use()
+        if config.train.risk and not self.writes:
+            raise ConfigError("train.risk is for models that learn from pairs, to write. Leave it at 0.")
         self.learn = learn or partial(learn_tokenizer, config=config.text)
         self._prepared: ReadyT | None = None
 

@@ -9,8 +9,8 @@ import torch
 from torch.testing import assert_close
 
 import regard
-from conftest import VOCABULARY, WRITERS, small
-from regard.cli.main import main
+from conftest import QUICK, VOCABULARY, WRITERS, small, write_digits
+from regard.cli.main import main, parser
 from regard.config import DecodeConfig
 from regard.decode.beam import beam_search
 from regard.decode.columns import Columns
@@ -135,3 +135,38 @@ def test_what_cannot_be_averaged_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TraceError, match="one of them"):
         regard.load([one, one]).attention("a b")
     assert main(["score", str(labels), "--with", str(one), "x.tsv"]) == ConfigError.code
+
+
+def test_a_model_that_learns_from_other_text_may_have_the_words_of_another(tmp_path: Path) -> None:
+    first, other = tmp_path / "first", tmp_path / "other.tsv"
+    regard.train(write_digits(tmp_path, 60), first, settings={**QUICK, "train.steps": 2})
+    other.write_text("".join(f"3 {number}\t{number} zzz\n" for number in range(9)) * 4)
+    assert main(["train", str(other), "--words-of", str(first), "--to", str(tmp_path / "cli"), *_told()]) == 0
+    settings = {key: value for key, value in QUICK.items() if not key.startswith("text.")} | {"train.steps": 2}
+    regard.train(other, tmp_path / "python", words_of=first, settings=settings)
+    for second in (tmp_path / "cli", tmp_path / "python"):
+        assert isinstance(regard.load([first, second]).translate("1 2"), str)
+
+
+def test_words_come_from_one_folder(tmp_path: Path) -> None:
+    model = str(made("transformer", tmp_path / "model"))
+    for given, said in (
+        (["--words-of", model, "--from", model], "brings its own words"),
+        (
+            ["--words-of", model, "--set", "text.vocabulary=7"],
+            "text.vocabulary comes from the folder given by --words-of",
+        ),
+    ):
+        with pytest.raises(ConfigError, match=said):
+            options = parser().parse_args(["train", "builtin:copy", "--to", str(tmp_path / "new"), *given])
+            options.run(options)
+
+
+def _told() -> list[str]:
+    told = {**QUICK, "train.steps": 2}
+    return [
+        part
+        for key, value in told.items()
+        if key.startswith(("train.", "model."))
+        for part in ("--set", f"{key}={value}")
+    ]

@@ -9,7 +9,7 @@ import torch
 
 from regard import checkpoint, folder, run
 from regard.allocator import keep_memory
-from regard.config import Config, merge, model_name, parse_set, read, read_from, read_recipe
+from regard.config import Config, merge, model_name, parse_set, read_recipe
 from regard.decode.author import Author
 from regard.decode.rescored import Judge
 from regard.decode.together import Together
@@ -83,6 +83,7 @@ def train(
     size: str | None = None,
     recipe: str | Path | None = None,
     start: str | Path | None = None,
+    words_of: str | Path | None = None,
     settings: Mapping[str, Any] | None = None,
     override: bool = False,
     shard: bool = False,
@@ -91,19 +92,28 @@ def train(
     """Learn from text into a model folder, or go on where an earlier call stopped.
 
     `data` and `valid` name files as `regard train` does. `settings` are those of `--set`, such as
-    {"train.steps": 1000, "model.dropout": 0.1}; they win over the recipe. `start` is a model folder to begin from.
-    In a script that `torchrun` starts, all processes train together, and `shard` spreads the weights over them.
+    {"train.steps": 1000, "model.dropout": 0.1}; they win over the recipe. `start` is a model folder to begin from, and
+    `words_of` one whose tokenizer to use. In a script that `torchrun` starts, all processes train together, and `shard`
+    spreads the weights over them.
     """
     chosen = {"model": {key: value for key, value in (("name", model), ("size", size)) if value is not None}}
     tables = [read_recipe(Path(recipe))] if recipe else []
     given = parse_set(f"{key}={value}" for key, value in (settings or {}).items())
     table = merge(*tables, chosen, given)
-    config = read_from(folder.load_config(Path(start))[0], table) if start else read(table)
-    first = Path(start) if start else None
+    first, words = (Path(path) if path else None for path in (start, words_of))
+    config = folder.settings_over(table, first, words)
     texts = _names(data), _names(valid)
     with joined(shard=shard) as world:
         return run.train(
-            texts[0], Path(to), config, valid=texts[1], start=first, override=override, display=display, world=world
+            texts[0],
+            Path(to),
+            config,
+            valid=texts[1],
+            start=first,
+            override=override,
+            display=display,
+            world=world,
+            tokenizer=words,
         )
 
 

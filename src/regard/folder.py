@@ -6,13 +6,13 @@ cache/ · shortlist.safetensors, if one was asked for
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from regard import storage
-from regard.config import Config, as_table, read
+from regard.config import Config, as_table, read, read_from, read_with_words
 from regard.errors import ConfigError, FolderError
 
 CONFIG, MODEL, LOG, CARD, CHECKPOINTS, CACHE, LOCK = (
@@ -76,6 +76,17 @@ def load_config(folder: Path) -> tuple[Config, dict[str, Any]]:
         ) from None
     except (OSError, ValueError, ConfigError) as error:
         raise FolderError(f"{path} cannot be used: {error} Restore it from a copy.") from None
+
+
+def settings_over(
+    given: Mapping[str, Mapping[str, Any]], start: Path | None = None, words_of: Path | None = None
+) -> Config:
+    """The settings of a run that begins with the weights and the tokenizer of one folder, or the tokenizer of another."""
+    if start and words_of:
+        raise ConfigError(f"The model begins with --from {start}, which brings its own words. Leave --words-of away.")
+    if start:
+        return read_from(load_config(start)[0], given)
+    return read_with_words(load_config(words_of)[0], given) if words_of else read(given)
 
 
 def weights_file(folder: Path) -> Path:

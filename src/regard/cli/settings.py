@@ -16,8 +16,6 @@ from regard.config import (
     describe,
     merge,
     parse_set,
-    read,
-    read_from,
     read_recipe,
 )
 
@@ -59,14 +57,13 @@ def add_training_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--columns", metavar="A,B", help="columns or keys of source and target (text.columns)")
 
 
-def training_settings(options: argparse.Namespace, start: Path | None = None) -> Config:
-    """Recipe first, then `--set`, then the options of their own; all over what the folder `start` holds, if given."""
-    table = training_tables(options)
-    if start is None:
-        return read(table)
-    from regard.folder import load_config
+def training_settings(options: argparse.Namespace, start: Path | None = None, words: Path | None = None) -> Config:
+    """Recipe first, then `--set`, then the options of their own; all over what the folder `start` holds, if given, or
+    over what `words` says of its tokenizer.
+    """
+    from regard.folder import settings_over
 
-    return read_from(load_config(start)[0], table)
+    return settings_over(training_tables(options), start, words)
 
 
 def training_tables(options: argparse.Namespace) -> dict[str, dict[str, Any]]:

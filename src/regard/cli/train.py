@@ -32,6 +32,7 @@ EXAMPLES = """  regard train train.en train.fr --valid valid.en valid.fr --to ru
   regard train builtin:en-fr --to runs/builtin --set text.tokenizer=words --steps 2000
   zcat pairs.tsv.gz | regard train - --to runs/mine
   regard train book.txt --model lm --to runs/book --set text.tokenizer=characters
+  regard train more.tsv --words-of runs/mine --to runs/second
   regard train train.en train.fr --to runs/large --size big --processes 8
   regard train reviews.tsv --columns text,label --model classifier --from runs/bert --to runs/reviews
 
@@ -53,6 +54,12 @@ def add_parser(commands: Subparsers) -> None:
         "--valid", nargs="+", default=[], metavar="DATA", help="text to validate on; else some is held out"
     )
     add_start_options(parser)
+    parser.add_argument(
+        "--words-of",
+        type=Path,
+        metavar="DIR",
+        help="use the tokenizer of this model folder, so that both can write or learn together (--with, train.soft)",
+    )
     group = parser.add_argument_group(
         "several processes", "see docs/scale.md; torchrun -m regard train ... does the same"
     )
@@ -72,7 +79,9 @@ def add_parser(commands: Subparsers) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Train, or go on training."""
-    config = training_settings(options, options.start)  # first, so that a wrong setting is told at once
+    config = training_settings(
+        options, options.start, options.words_of
+    )  # first, so that a wrong setting is told at once
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # DDP warns of a choice that is meant
     from regard.training.distributed import joined
 
@@ -106,6 +115,7 @@ def _train(world: "World", options: argparse.Namespace, config: Config, stopped:
             display=display,
             stop=lambda: bool(stopped),
             world=world,
+            tokenizer=options.words_of,
         )
     return tell(outcome, options.to, stopped, world) if world.leads else 0
 

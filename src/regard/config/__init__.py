@@ -34,7 +34,7 @@ from regard.config.reading import (
     read_recipe,
 )
 from regard.config.sections import LONGEST_SHORTLIST, DecodeConfig, TextConfig, TrainConfig
-from regard.config.starting import KEPT, read_from
+from regard.config.starting import KEPT, read_from, read_with_words
 
 __all__ = [
     "KEPT",
@@ -69,4 +69,5 @@ __all__ = [
     "read",
     "read_from",
     "read_recipe",
+    "read_with_words",
 ]

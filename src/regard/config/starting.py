@@ -1,4 +1,4 @@
-"""Settings of a run that starts from an earlier model: its text and shape are kept, and what it learns may be new."""
+"""Settings of a run that takes something from an earlier model: its weights and words, or its words alone."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -27,10 +27,20 @@ def read_from(base: Config, given: Mapping[str, Mapping[str, Any]]) -> Config:
         raise ConfigError(f"--model {name} cannot start from a {old}. Leave --model away, or --from.")
     if fixed := sorted(set(wanted) - FREE):
         raise ConfigError(f"model.{fixed[0]} comes from the folder given by --from, and cannot be set. Leave it away.")
-    text = {key: getattr(base.text, key) for key in KEPT}
-    for key, value in given.get("text", {}).items():
-        if key in KEPT and str(value) != str(text[key]):
-            raise ConfigError(f"text.{key} comes from the folder given by --from, and cannot be set. Leave it away.")
+    text = _words(base, given, "--from")
     known = {field.name for field in dataclasses.fields(kind)}
     model = {key: value for key, value in dataclasses.asdict(base.model).items() if key in known} | {"name": name}
     return read(merge({"text": {**text, "longest": base.text.longest}, "model": model}, GENTLY, given))
+
+
+def read_with_words(base: Config, given: Mapping[str, Mapping[str, Any]]) -> Config:
+    """The settings of a run whose tokenizer is that of a model with the settings `base`, and all else as given."""
+    return read(merge({"text": _words(base, given, "--words-of")}, given))
+
+
+def _words(base: Config, given: Mapping[str, Mapping[str, Any]], option: str) -> dict[str, Any]:
+    text = {key: getattr(base.text, key) for key in KEPT}
+    for key, value in given.get("text", {}).items():
+        if key in KEPT and str(value) != str(text[key]):
+            raise ConfigError(f"text.{key} comes from the folder given by {option}, and cannot be set. Leave it away.")
+    return text

@@ -21,7 +21,7 @@ class Together(Translator):
             if other.tokenizer.as_bytes() != first.tokenizer.as_bytes():
                 raise FolderError(
                     f"The words of {folder} are not those of {folders[0]}, so their probabilities cannot be averaged. "
-                    "Train both on the same text with the same [text] settings, and another --seed."
+                    f"Train one of them anew, with --words-of {folders[0]}."
                 )
         model = Ensemble([translator.model for translator in translators])
         names = " + ".join(translator.facts.folder for translator in translators)

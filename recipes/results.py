@@ -137,6 +137,13 @@ RESULTS = {
         start="multi30k-en-de-relative",
         back="multi30k-de-en-relative",
     ),
+    "multi30k-en-de-risk": multi30k(
+        "en",
+        "de",
+        "val",
+        "test_2016_flickr",
+        recipe="--from $RUNS/multi30k-en-de-diverse-$SEED --recipe recipes/multi30k-risk.toml",
+    ),
     "multi30k-student": distilled(
         TEACHERS, "multi30k-student", "--beam 3 --length-penalty 1", "val", "test_2016_flickr"
     ),

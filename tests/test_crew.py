@@ -100,6 +100,14 @@ def test_the_command_writes_the_same_file(trained: Path, tmp_path: Path) -> None
     assert (tmp_path / "1").read_bytes() == (tmp_path / "2").read_bytes()
 
 
+def test_so_does_the_command_that_translates_back(trained: Path, tmp_path: Path) -> None:
+    (tmp_path / "in").write_text("".join(f"{line} 1\n" for line in LINES))
+    for count in ("1", "2"):
+        command = ["back-translate", str(trained), str(tmp_path / "in"), "--to", str(tmp_path / count)]
+        assert main([*command, "--processes", count]) == 0
+    assert (tmp_path / "1").read_bytes() == (tmp_path / "2").read_bytes()
+
+
 def test_no_process_is_not_enough(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["translate", str(trained), "--input", "-", "--processes", "0"]) == 2
     assert "--processes 1 or more" in capsys.readouterr().err

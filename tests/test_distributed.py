@@ -73,9 +73,11 @@ SETTINGS = {**QUICK, "train.steps": 60, "train.validate_steps": 20, "train.check
 ALONE = {**SETTINGS, "model.dropout": 0.0, "train.epsilon": 1e-6, "train.rate": 0.003}
 
 
-def command(data: list[str], to: Path, settings: dict[str, object], *options: str) -> list[str]:
+def command(
+    data: list[str], to: Path, settings: dict[str, object], *options: str, verb: tuple[str, ...] = ("train",)
+) -> list[str]:
     chosen = [part for key, value in settings.items() for part in ("--set", f"{key}={value}")]
-    return ["-m", "regard", "train", *data, "--to", str(to), *chosen, *options]
+    return ["-m", "regard", *verb, *data, "--to", str(to), *chosen, *options]
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -98,6 +100,19 @@ def test_a_run_goes_from_one_process_to_two_and_back(tmp_path: Path, options: tu
         assert one["loss"] == pytest.approx(other["loss"], rel=1e-4)
     weights = [load_file(folder / "checkpoints/step-00000060/weights.safetensors") for folder in (alone, moved)]
     assert distance(*weights) < 1e-4
+
+
+def test_two_processes_distill_what_one_does(tmp_path: Path) -> None:
+    data, teacher = write_digits(tmp_path, 400), tmp_path / "teacher"
+    assert run(*command(data, teacher, {**QUICK, "train.steps": 40})).returncode == 0
+    settings = {**ALONE, "train.steps": 30, "train.soft": 0.5}
+    for name, several in (("alone", ()), ("together", ("--processes", "2"))):
+        more = ("--true-too", "--engine", "torch", *several)
+        done = run(*command(data, tmp_path / name, settings, *more, verb=("distill", str(teacher))))
+        assert done.returncode == 0, done.stderr
+    texts = [(tmp_path / name / "cache/mixed.tsv").read_text() for name in ("alone", "together")]
+    assert texts[0] == texts[1]
+    assert distance(*(load_file(tmp_path / name / "model.safetensors") for name in ("alone", "together"))) < 1e-3
 
 
 def test_killing_a_process_changes_nothing(tmp_path: Path) -> None:

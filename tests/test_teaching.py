@@ -123,6 +123,12 @@ def test_validation_asks_no_teacher() -> None:
     assert_close(taught(Teacher(teacher()), 0.5)(model, BATCH, 0.0, ()).total, pairs_loss(model, BATCH, 0.0).total)
 
 
+def test_a_batch_that_others_learn_asks_no_teacher_and_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Teacher, "_asked", lambda *_: pytest.fail("it was asked"))
+    loss = taught(Teacher(teacher()), 0.5)(teacher().train(), BATCH.emptied(), SMOOTHING, ()).total
+    assert float(loss.detach()) == 0.0
+
+
 def settings(**more: Any) -> dict[str, Any]:
     return {**QUICK, "train.steps": 60, "train.soft": 0.5} | {
         key.replace("__", "."): value for key, value in more.items()

@@ -8,6 +8,7 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -17,13 +18,14 @@ from regard import folder, metrics, storage
 from regard.config import KEPT, Config
 from regard.decode.translation import TextTranslator, Translation
 from regard.errors import ConfigError, DataError
-from regard.loading import load, load_translator
+from regard.loading import Opening, load, translating
 from regard.run import Outcome, train
 from regard.text.corpus import BUILTIN, Corpus, open_corpus, open_file, read_lines
 from regard.text.formats import tidy
 from regard.text.pair import Pair
 from regard.text.prepare import hold_out
 from regard.text.tokenizer import load_tokenizer
+from regard.training.distributed import World
 from regard.training.loop import Display
 from regard.training.teaching import Teacher, taught
 
@@ -50,18 +52,14 @@ class Models:
     engine: str = "auto"
     device: str = "auto"
     threads: int = 0
+    processes: int = 1
+    """That translate, and share the threads."""
 
-    def open(self) -> TextTranslator:
+    def open(self) -> AbstractContextManager[TextTranslator]:
         """Ready to translate."""
         first, *others = self.folders
-        return load_translator(
-            first,
-            others=others,
-            settings=self.settings,
-            engine=self.engine,
-            device=self.device,
-            threads=self.threads,
-        )
+        opening = Opening(first, self.engine, self.device, tuple(self.settings.items()), tuple(others))
+        return translating(opening, self.threads, self.processes)
 
     def teacher(self) -> Teacher:
         """The same models, to say how likely words are."""
@@ -93,6 +91,7 @@ def distill(
     display: Display | None = None,
     progress: Progress = lambda done, total: None,
     stop: Stop = lambda: False,
+    world: World | None = None,
 ) -> Outcome:
     """Train a model on what teachers make of the sources of `data` (Kim and Rush 2016), into the folder `to`.
 
@@ -101,34 +100,36 @@ def distill(
     that have no translation, one on each line, for the teachers to translate too (He et al. 2022). `back` translates the true
     targets back, and what it makes of them is learned as further sources of theirs (Nguyen et al. 2020). `start` and
     `override` are as in `regard.run.train`. With `train.soft` the teachers' probabilities are learned too, word by word,
-    for which the student takes their tokenizer.
+    for which the student takes their tokenizer. Of the processes in `world`, which train together, the leader has the
+    text written.
     """
-    if true_pairs == "only" and not config.train.soft and not also:
-        raise ConfigError(
-            "With the true pairs alone (--true-only) there is nothing to learn from the teachers. "
-            "Set train.soft, e.g. to 0.5, or give them text with --also."
-        )
-    if "-" in [*data, *valid, *also]:
-        raise DataError("A teacher's text is read several times, so it cannot be standard input. Save it to a file.")
+    _check(config, true_pairs, data, valid, also)
     tokenizer = None
     if config.train.soft:
         tokenizer = teachers.folders[0]
         config = _with_words_of(tokenizer, config, start)
-    with folder.held(to):
-        learned = _learnable(teachers, data, valid, also, to, config, true_pairs, back, progress, stop)
+    world = world or World()
+
+    def write() -> str | None:
+        with folder.held(to):
+            learned = _learnable(teachers, data, valid, also, to, config, true_pairs, back, progress, stop)
+            return str(learned) if learned else None
+
+    learned = world.told(write)
     if learned is None:
         return Outcome(to, 0, None, None)
     # All are tables of two columns now, whatever the columns of DATA are.
     config = dataclasses.replace(config, text=dataclasses.replace(config.text, columns=""))
     return train(
-        [str(learned)],
+        [learned],
         to,
         config,
-        valid=[str(learned.with_name(VALID))],
+        valid=[str(to / folder.CACHE / VALID)],
         start=start,
         override=override,
         display=display,
         stop=stop,
+        world=world,
         tokenizer=tokenizer,
         objective=taught(teachers.teacher(), config.train.soft) if config.train.soft else None,
     )
@@ -159,6 +160,19 @@ def back_translate(
     if done:
         _key_file(to).unlink(missing_ok=True)
     return done
+
+
+def _check(
+    config: Config, true_pairs: TruePairs, data: Sequence[str], valid: Sequence[str], also: Sequence[str]
+) -> None:
+    """Refuse what nothing can be learned from, before a folder is made."""
+    if true_pairs == "only" and not config.train.soft and not also:
+        raise ConfigError(
+            "With the true pairs alone (--true-only) there is nothing to learn from the teachers. "
+            "Set train.soft, e.g. to 0.5, or give them text with --also."
+        )
+    if "-" in [*data, *valid, *also]:
+        raise DataError("A teacher's text is read several times, so it cannot be standard input. Save it to a file.")
 
 
 def _with_words_of(teacher: Path, config: Config, start: Path | None) -> Config:
@@ -271,8 +285,7 @@ def _write(
     if _kept_key(path) != key:
         unfinished.unlink(missing_ok=True)
         storage.write_file(_key_file(path), json.dumps(key).encode())
-    translator = models.open()
-    with storage.explained(path):
+    with models.open() as translator, storage.explained(path):
         with open(unfinished, "a", encoding="utf-8", newline="\n") as out:
             for first in range(_whole_lines(unfinished), len(texts), _AT_A_TIME):
                 progress(first, len(texts))

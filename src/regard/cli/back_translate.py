@@ -10,6 +10,7 @@ from regard.cli.settings import (
     add_command,
     add_decode_options,
     add_engine_options,
+    add_processes_option,
     add_with_option,
     decode_settings,
 )
@@ -35,6 +36,7 @@ def add_parser(commands: Subparsers) -> None:
     add_with_option(parser)
     add_decode_options(parser)
     add_engine_options(parser)
+    add_processes_option(parser)
     parser.set_defaults(run=run)
 
 
@@ -48,6 +50,7 @@ def run(options: argparse.Namespace) -> int:
         engine=options.engine,
         device=options.device,
         threads=options.threads,
+        processes=options.processes,
     )
     with stop_signals() as stopped:
         done = back_translate(models, options.text, options.to, progress=show, stop=lambda: bool(stopped))

@@ -1,8 +1,10 @@
 """`regard distill`."""
 
 import argparse
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from regard.cli.settings import (
     Subparsers,
@@ -14,7 +16,11 @@ from regard.cli.settings import (
     decode_settings,
     training_settings,
 )
-from regard.cli.train import stop_signals, tell
+from regard.cli.train import add_several_options, alone_or_together, tell
+from regard.config import Config
+
+if TYPE_CHECKING:
+    from regard.training.distributed import World
 
 EXAMPLES = """  regard distill runs/large train.en train.fr --to runs/small
   regard distill runs/one --with runs/two --with runs/three pairs.tsv --to runs/small --size tiny
@@ -24,6 +30,7 @@ EXAMPLES = """  regard distill runs/large train.en train.fr --to runs/small
   regard distill runs/large train.en train.fr --also more.en --to runs/small
   regard distill runs/large train.en train.fr --true-only --set train.soft=0.5 --to runs/small
   regard distill runs/en-fr train.en train.fr --back runs/fr-en --true-too --from runs/en-fr --to runs/better
+  regard distill runs/large train.en train.fr --to runs/small --processes 8
 
 The teacher translates the sources of DATA once, into DIR/cache/distilled.tsv; then a model learns from that as it would
 with regard train, whose settings all hold (--set, --recipe and so on). A teacher's text is simpler than the true one, so
@@ -82,6 +89,7 @@ def add_parser(commands: Subparsers) -> None:
         const="only",
         help="learn from the true pairs, and from the teacher its probabilities (train.soft) or what it makes of --also",
     )
+    add_several_options(parser)
     add_engine_options(parser)
     add_training_options(parser)
     parser.set_defaults(run=run)
@@ -90,17 +98,31 @@ def add_parser(commands: Subparsers) -> None:
 def run(options: argparse.Namespace) -> int:
     """Translate, then train; or go on with either."""
     config = training_settings(options, options.start)  # first, so that a wrong setting is told at once
-    settings = {name: value for name, value in decode_settings(options).items() if name in ("beam", "shortlist")}
-    if options.nearest is not None:
-        settings["n_best"] = options.nearest
+    return alone_or_together(options, partial(_distill, options, config))
+
+
+def _distill(options: argparse.Namespace, config: Config, world: "World", stopped: list[int]) -> int:
     from regard.cli.display import open_display
     from regard.synthetic import Models, distill
 
-    on = partial(Models, engine=options.engine, device=options.device or "auto", threads=options.threads or 0)
-    teachers = on(folders=[options.teacher, *options.others], settings=settings)
-    with stop_signals() as stopped, open_display(config.train) as display:
+    settings = {name: value for name, value in decode_settings(options).items() if name in ("beam", "shortlist")}
+    if options.nearest is not None:
+        settings["n_best"] = options.nearest
+    on = partial(
+        Models,
+        engine=options.engine,
+        device=options.device or "auto",
+        threads=options.threads or 0,
+        processes=options.processes,
+    )
+    with open_display(config.train) if world.leads else nullcontext() as display:
+
+        def progress(done: int, total: int) -> None:
+            if display:
+                display.counting("translating", done, total)
+
         outcome = distill(
-            teachers,
+            on(folders=[options.teacher, *options.others], settings=settings),
             options.data,
             options.to,
             config,
@@ -111,7 +133,8 @@ def run(options: argparse.Namespace) -> int:
             true_pairs=options.true_pairs,
             back=on(folders=[options.back]) if options.back else None,
             display=display,
-            progress=lambda done, total: display.counting("translating", done, total),
+            progress=progress,
             stop=lambda: bool(stopped),
+            world=world,
         )
-    return tell(outcome, options.to, stopped)
+    return tell(outcome, options.to, stopped, world) if world.leads else 0

@@ -5,8 +5,9 @@ import os
 import shlex
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,8 +61,16 @@ def add_parser(commands: Subparsers) -> None:
         metavar="DIR",
         help="use the tokenizer of this model folder, so that both can write or learn together (--with, train.soft)",
     )
+    add_several_options(parser)
+    parser.add_argument("--settings", action=ShowSettings, nargs=0, help="list every setting, and leave")
+    add_training_options(parser)
+    parser.set_defaults(run=run)
+
+
+def add_several_options(parser: argparse.ArgumentParser) -> None:
+    """How many processes train."""
     group = parser.add_argument_group(
-        "several processes", "see docs/scale.md; torchrun -m regard train ... does the same"
+        "several processes", f"see docs/scale.md; torchrun -m {parser.prog} ... does the same"
     )
     group.add_argument(
         "--processes", type=int, default=1, metavar="N", help="train with N processes of this machine, e.g. one a GPU"
@@ -72,9 +81,6 @@ def add_parser(commands: Subparsers) -> None:
     group.add_argument(
         "--shard", action="store_true", help="spread weights and optimiser over them (FSDP2), to save memory"
     )
-    parser.add_argument("--settings", action=ShowSettings, nargs=0, help="list every setting, and leave")
-    add_training_options(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -82,6 +88,11 @@ def run(options: argparse.Namespace) -> int:
     config = training_settings(
         options, options.start, options.words_of
     )  # first, so that a wrong setting is told at once
+    return alone_or_together(options, partial(_train, options, config))
+
+
+def alone_or_together(options: argparse.Namespace, work: Callable[["World", list[int]], int]) -> int:
+    """Do the work here, which asks who else does and what stop signals came; or start as many processes as are to do it."""
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # DDP warns of a choice that is meant
     from regard.training.distributed import joined
 
@@ -97,10 +108,10 @@ def run(options: argparse.Namespace) -> int:
             "--shard spreads the weights over several processes. Add --processes N, or start with torchrun."
         )
     with stop_signals(once_more=not several) as stopped, joined(shard=options.shard) as world:
-        return _train(world, options, config, stopped)
+        return work(world, stopped)
 
 
-def _train(world: "World", options: argparse.Namespace, config: Config, stopped: list[int]) -> int:
+def _train(options: argparse.Namespace, config: Config, world: "World", stopped: list[int]) -> int:
     from regard.cli.display import open_display
     from regard.run import train
 

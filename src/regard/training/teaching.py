@@ -66,7 +66,7 @@ def taught(teacher: Teacher, share: float) -> Objective:
     """Cross-entropy whose right answers are, for a `share`, the teacher's probabilities; without, those of `pairs_loss`."""
 
     def objective(model: Writer, batch: Pairs, smoothing: float, carried: Carried = ()) -> Loss:
-        if not model.training:
+        if not (model.training and batch.numbers):  # none where another process has all of the batch
             return pairs_loss(model, batch, smoothing)
         likely_NK, probability_NK = teacher.likely(batch)
         output = model(Source(batch.source_BS, batch.source_lengths_B), batch.target_BT[:, :-1])

@@ -5,7 +5,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import torch
 
 from regard.decode.author import Author
 from regard.decode.translator import evaluating
@@ -13,7 +12,7 @@ from regard.text.documents import Documents
 from regard.text.passages import PassageLoader
 from regard.text.stream import Stream
 from regard.text.tokenizer import BEGIN, END
-from regard.training.loss import passages_loss
+from regard.training.loss import passages_loss, whole_loss
 
 BATCH_TOKENS = 4096
 
@@ -59,12 +58,7 @@ def perplexity(author: Author, documents: Documents, passage: int) -> TextReport
     model = author.model
     stream = Stream(np.array(ids, dtype=np.uint32), size)
     loader = PassageLoader(stream, passage, BATCH_TOKENS, seed=0, carried=model.carries, shuffle=False)
-    total, tokens = 0.0, 0
-    carried: tuple[torch.Tensor, ...] = ()
     with evaluating(model):
-        for batch in loader.batches(0):
-            loss, carried = passages_loss(model, batch.to(author.device), 0.0, carried)
-            total += float(loss)
-            tokens += batch.tokens
+        total, tokens = whole_loss(passages_loss, model, loader, author.device)
     mean = total / tokens
     return TextReport(tokens, size, mean, math.exp(min(mean, 700.0)), total / math.log(2) / size)

@@ -9,8 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
-import torch
-
 from regard.config import Config
 from regard.errors import ConfigError
 from regard.models.interface import Model
@@ -21,7 +19,7 @@ from regard.text.share import WHOLE, Share
 from regard.text.tokenizer import Tokenizer, learn_tokenizer
 from regard.training.learner import Learner
 from regard.training.loop import Validation
-from regard.training.loss import Objective
+from regard.training.loss import Objective, whole_loss
 
 
 class Text(Protocol):
@@ -157,15 +155,9 @@ def room_for(model: Model, tokens: int, longest: int) -> Model:
     return model
 
 
-@torch.no_grad()
 def mean_loss(model: Model, learner: Learner, batches: Batches[Batch]) -> float:
     """The loss per token over all batches, without smoothing and dropout."""
     model.eval()
-    total, tokens = 0.0, 0
-    carried: tuple[torch.Tensor, ...] = ()
-    for batch in batches.batches(epoch=0):
-        with learner.computing():
-            loss, carried = learner.objective(model, batch.to(learner.device), 0.0, carried)
-        total += float(loss)
-        tokens += batch.tokens
+    with learner.computing():
+        total, tokens = whole_loss(learner.objective, model, batches, learner.device)
     return total / tokens

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from regard.layers.agreement import agreement_loss
 from regard.layers.fast import smoothed_cross_entropy
 from regard.models.interface import LanguageModel, Output, Source, Writer
-from regard.text.batch import Pairs
+from regard.text.batch import Batch, Batches, Pairs
 from regard.text.passages import Passages
 from regard.text.tokenizer import PAD
 
@@ -62,6 +62,20 @@ def passages_loss(model: LanguageModel, batch: Passages, smoothing: float, carri
     before = carried if model.carries and not batch.fresh else ()
     output = model(nothing, batch.ids_BT[:, :-1], carried=before)
     return Loss(_of_words(model, output, batch.ids_BT[:, 1:], smoothing), output.carried)
+
+
+@torch.no_grad()
+def whole_loss(
+    objective: Objective, model: nn.Module, batches: Batches[Batch], device: torch.device
+) -> tuple[float, int]:
+    """The loss of all batches, one after the other and without smoothing, and how many tokens they have."""
+    total, tokens = 0.0, 0
+    carried: Carried = ()
+    for batch in batches.batches(epoch=0):
+        loss, carried = objective(model, batch.to(device), 0.0, carried)
+        total += float(loss)
+        tokens += batch.tokens
+    return total, tokens
 
 
 def at_words(labels_BT: Tensor, *by_place: Tensor) -> tuple[list[Tensor], Tensor]:

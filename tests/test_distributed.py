@@ -106,13 +106,15 @@ def test_two_processes_distill_what_one_does(tmp_path: Path) -> None:
     data, teacher = write_digits(tmp_path, 400), tmp_path / "teacher"
     assert run(*command(data, teacher, {**QUICK, "train.steps": 40})).returncode == 0
     settings = {**ALONE, "train.steps": 30, "train.soft": 0.5}
-    for name, several in (("alone", ()), ("together", ("--processes", "2"))):
+    runs = {"alone": [], "together": ["--processes", "2"], "sharded": ["--processes", "2", "--shard"]}
+    for name, several in runs.items():
         more = ("--true-too", "--engine", "torch", *several)
         done = run(*command(data, tmp_path / name, settings, *more, verb=("distill", str(teacher))))
         assert done.returncode == 0, done.stderr
-    texts = [(tmp_path / name / "cache/mixed.tsv").read_text() for name in ("alone", "together")]
-    assert texts[0] == texts[1]
-    assert distance(*(load_file(tmp_path / name / "model.safetensors") for name in ("alone", "together"))) < 1e-3
+    alone, *others = [tmp_path / name for name in runs]
+    for other in others:
+        assert (other / "cache/mixed.tsv").read_text() == (alone / "cache/mixed.tsv").read_text()
+        assert distance(*(load_file(folder / "model.safetensors") for folder in (alone, other))) < 1e-3
 
 
 def test_killing_a_process_changes_nothing(tmp_path: Path) -> None:

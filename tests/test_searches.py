@@ -37,12 +37,28 @@ def test_the_command_lists_them_and_keeps_the_best(tmp_path: Path, capsys: pytes
     command = ["score", str(model), str(tmp_path / "valid.tsv"), "--tune", "--metrics", "chrf", "--engine", "torch"]
     assert main([*command, "--json"]) == 0
     trials = json.loads(capsys.readouterr().out)["trials"]
-    assert len(trials) == 13 and load_config(model) == before
+    assert len(trials) == 16 and load_config(model) == before
     assert main([*command, "--keep"]) == 0
     best = f"--beam {trials[0]['beam']} --length-penalty {trials[0]['length_penalty']:g}"
     assert best in capsys.readouterr().out
     kept = load_config(model)[0].decode
     assert (kept.beam, kept.length_penalty) == (trials[0]["beam"], trials[0]["length_penalty"])
+
+
+@pytest.mark.parametrize(
+    ("given", "key", "count"), [(("--beam", "3"), "beam", 5), (("--length-penalty", "2"), "length_penalty", 4)]
+)
+def test_what_is_given_is_not_varied(
+    given: tuple[str, str], key: str, count: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = leaning(tmp_path / "model", end=-0.5)
+    (tmp_path / "valid.tsv").write_text("".join(f"{pair.source}\t{pair.target}\n" for pair in PAIRS))
+    command = ["score", str(model), str(tmp_path / "valid.tsv"), "--tune", "--metrics", "chrf", "--engine", "torch"]
+    assert main([*command, *given, "--json"]) == 0
+    trials = json.loads(capsys.readouterr().out)["trials"]
+    assert len(trials) == count and {str(trial[key]).removesuffix(".0") for trial in trials if trial["beam"] > 1} == {
+        given[1]
+    }
 
 
 def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:

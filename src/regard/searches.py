@@ -9,7 +9,7 @@ from regard.decode.translation import TextTranslator
 from regard.errors import DataError
 from regard.text.pair import Pair
 
-BEAMS, PENALTIES = (1, 2, 4, 8), (0.0, 0.6, 1.0, 1.4)
+BEAMS, PENALTIES = (1, 2, 4, 8), (0.0, 0.6, 1.0, 1.5, 2.0)
 _LOWER_IS_BETTER = ("ter",)
 
 

@@ -72,7 +72,9 @@ def add_parser(commands: Subparsers) -> None:
     parser.add_argument("--output", type=Path, metavar="FILE", help="also write the translations to a file")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument(
-        "--tune", action="store_true", help="try several beams and length penalties, by the first of --metrics"
+        "--tune",
+        action="store_true",
+        help="try several beams and length penalties (but for one that is given), by the first of --metrics",
     )
     parser.add_argument("--keep", action="store_true", help="with --tune: make the best search the model's own")
     add_decode_options(parser)
@@ -143,12 +145,13 @@ def score_searches(options: argparse.Namespace) -> "Trials":
     from regard.text.corpus import open_corpus
 
     pairs = [pair for _, pair in open_corpus(options.data, columns=options.columns).pairs()]
-    given = dict(settings)
-    for name in ("beam", "length_penalty", "n_best"):
-        settings.pop(name, None)
     metric = options.metrics.split(",")[0]
-    with translator_of(options, given) as translator:
-        found = try_searches(translator, pairs, metric=metric, tokenize=options.tokenize, **settings)
+    with translator_of(options, dict(settings)) as translator:
+        settings.pop("n_best", None)
+        # What is given is not varied.
+        fixed = {"beams": settings.pop("beam", None), "penalties": settings.pop("length_penalty", None)}
+        chosen = {name: [value] for name, value in fixed.items() if value is not None}
+        found = try_searches(translator, pairs, metric=metric, tokenize=options.tokenize, **chosen, **settings)
     if options.keep:
         config, about = load_config(options.folder)
         best = found.trials[0]

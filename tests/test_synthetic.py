@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import safetensors.numpy
+import torch
 
 import regard
 from conftest import QUICK
@@ -78,6 +79,13 @@ def test_the_student_learns_what_the_teacher_writes_and_is_validated_on_what_is_
     assert sorted(sources + [source for source, _ in checked]) == sorted(SOURCES)
     assert [target for _, target in learned] == regard.load(teacher).translate(sources, beam=3)
     assert regard.load(tmp_path / "student").translate("a h") is not None
+
+
+def test_whoever_trains_after_the_writing_has_as_many_threads_as_before(teacher: Path) -> None:
+    before = torch.get_num_threads()
+    with Models(folders=[teacher], engine="torch", threads=before + 1).open():
+        assert torch.get_num_threads() == before + 1
+    assert torch.get_num_threads() == before
 
 
 def test_several_teachers_write_together(tmp_path: Path, teacher: Path, data: list[str]) -> None:

@@ -7,12 +7,14 @@ where an earlier one stopped, if models, settings and text are the same.
 import dataclasses
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
+
+import torch
 
 from regard import folder, metrics, storage
 from regard.config import KEPT, Config
@@ -55,11 +57,17 @@ class Models:
     processes: int = 1
     """That translate, and share the threads."""
 
-    def open(self) -> AbstractContextManager[TextTranslator]:
-        """Ready to translate."""
+    @contextmanager
+    def open(self) -> Iterator[TextTranslator]:
+        """Ready to translate; whoever trains afterwards has as many threads as before."""
         first, *others = self.folders
         opening = Opening(first, self.engine, self.device, tuple(self.settings.items()), tuple(others))
-        return translating(opening, self.threads, self.processes)
+        threads = torch.get_num_threads()
+        try:
+            with translating(opening, self.threads, self.processes) as translator:
+                yield translator
+        finally:
+            torch.set_num_threads(threads)
 
     def teacher(self) -> Teacher:
         """The same models, to say how likely words are."""

@@ -87,17 +87,17 @@ def test_what_is_unlikely_is_left_away_and_the_rest_sums_to_one(monkeypatch: pyt
         assert torch.equal(likely, scores(teacher().eval(), BATCH).topk(3).indices)
 
 
-def asked(monkeypatch: pytest.MonkeyPatch, *batches: Pairs) -> int:
-    """How often a teacher reads, if it is asked for these batches one after the other."""
-    times = []
+def asked(monkeypatch: pytest.MonkeyPatch, *batches: Pairs) -> list[int]:
+    """How many pairs a teacher reads each time it does, if it is asked for these batches one after the other."""
+    times: list[int] = []
     whole = Teacher._asked
-    monkeypatch.setattr(Teacher, "_asked", lambda self, batch: times.append(1) or whole(self, batch))
+    monkeypatch.setattr(Teacher, "_asked", lambda self, batch: times.append(len(batch.numbers)) or whole(self, batch))
     one = Teacher(teacher())
     for batch in batches:
         found, fresh = one.likely(batch), Teacher(teacher())
         for ours, theirs in zip(found, whole(fresh, batch), strict=True):
             assert_close(ours, theirs.to(ours.dtype), atol=2e-3, rtol=1e-3)
-    return len(times)
+    return times
 
 
 OTHER_ORDER = make_pairs([[9], [5, 6, 7]], [[5], [8, 9]], [2, 0])
@@ -106,16 +106,21 @@ OTHER_CUT = make_pairs([[5, 6, 7]], [[8, 5, 9]], [0])
 
 
 def test_a_pair_is_asked_for_once_whatever_stands_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert asked(monkeypatch, BATCH, OTHER_ORDER, TWICE, BATCH) == 1
+    assert asked(monkeypatch, BATCH, OTHER_ORDER, TWICE, BATCH) == [3]
+
+
+def test_only_the_pairs_of_a_batch_that_are_not_known_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert asked(monkeypatch, OTHER_ORDER, BATCH, TWICE, BATCH) == [2, 1]
+    assert asked(monkeypatch, TWICE, BATCH) == [1, 2]
 
 
 def test_a_pair_that_is_cut_otherwise_is_another_pair(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert asked(monkeypatch, BATCH, OTHER_CUT) == 2
+    assert asked(monkeypatch, BATCH, OTHER_CUT) == [3, 1]
 
 
 def test_what_is_too_much_to_remember_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(teaching, "_REMEMBERED", 1)
-    assert asked(monkeypatch, BATCH, BATCH) == 2
+    assert asked(monkeypatch, BATCH, BATCH) == [3, 2]
 
 
 def test_validation_asks_no_teacher() -> None:

@@ -122,6 +122,18 @@ class Pairs(Movable):
         """Places that hold no word."""
         return self.places - int(self.source_lengths_B.sum()) - int(self.target_lengths_B.sum())
 
+    def only(self, rows: list[int]) -> Self:
+        """These rows, without padding that none of them needs."""
+        sources, targets = self.source_lengths_B[rows], self.target_lengths_B[rows]
+        return replace(
+            self,
+            source_BS=self.source_BS[rows, : int(sources.max())],
+            source_lengths_B=sources,
+            target_BT=self.target_BT[rows, : int(targets.max())],
+            target_lengths_B=targets,
+            numbers=[self.numbers[row] for row in rows],
+        )
+
     def emptied(self) -> Self:
         """The same sources, and targets that only begin."""
         target_BT = torch.full_like(self.target_BT[:, :2], PAD)

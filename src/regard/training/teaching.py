@@ -30,11 +30,14 @@ class Teacher:
         """For each word of the batch's targets, row after row: the likeliest words in its place, and their probabilities."""
         keys = _keys(batch)
         found = {key: self._known[key] for key in keys if key in self._known}
-        if len(found) < len(set(keys)):  # the same pair may be there twice
-            lengths = (batch.target_lengths_B - 1).tolist()
-            parts = zip(*(torch.split(tensor, lengths) for tensor in self._asked(batch)), strict=True)
-            found = dict(zip(keys, parts, strict=True))
-            self._remember(found)
+        # Of several processes each meets in every epoch pairs that another had before, so whole batches are seldom known.
+        if new := {key: row for row, key in enumerate(keys) if key not in found}:
+            unknown = batch.only(list(new.values()))
+            lengths = (unknown.target_lengths_B - 1).tolist()
+            parts = zip(*(torch.split(tensor, lengths) for tensor in self._asked(unknown)), strict=True)
+            asked = dict(zip(new, parts, strict=True))
+            self._remember(asked)
+            found |= asked
         words, probabilities = zip(*(found[key] for key in keys), strict=True)
         device = batch.target_BT.device
         with torch.autocast("cpu", enabled=False):  # which refuses half precision
@@ -56,7 +59,7 @@ class Teacher:
 
     def _remember(self, found: dict[bytes, tuple[Tensor, Tensor]]) -> None:
         for key, (words, probabilities) in found.items():
-            if key not in self._known and self._places < _REMEMBERED:
+            if self._places < _REMEMBERED:
                 # Copies, as these are parts of what is known of the whole batch.
                 self._known[key] = words.clone(), probabilities.clone()
                 self._places += len(words)

@@ -3,6 +3,8 @@
 A teacher's probabilities for a pair never change, so it is asked once, and its likeliest words are remembered.
 """
 
+from hashlib import blake2b
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -15,6 +17,7 @@ from regard.training.loss import Carried, Loss, Objective, at_words, pairs_loss
 LIKELY = 32
 """Words of which a teacher's probability is kept at each place; the rest has little, and counts as nothing."""
 _REMEMBERED = 5_000_000  # places at most: about a gigabyte
+_PIECE = 65_536  # of these places, in one tensor
 _ROWS = 1024  # of which all probabilities are held at a time
 
 
@@ -23,21 +26,20 @@ class Teacher:
 
     def __init__(self, model: Writer) -> None:
         self.model = model.eval()
-        self._known: dict[bytes, tuple[Tensor, Tensor]] = {}
-        self._places = 0
+        self._memory = _Memory()
 
     def likely(self, batch: Pairs) -> tuple[Tensor, Tensor]:
         """For each word of the batch's targets, row after row: the likeliest words in its place, and their probabilities."""
         keys = _keys(batch)
-        found = {key: self._known[key] for key in keys if key in self._known}
+        found = {key: self._memory.recall(key) for key in keys if key in self._memory}
         # Of several processes each meets in every epoch pairs that another had before, so whole batches are seldom known.
         if new := {key: row for row, key in enumerate(keys) if key not in found}:
             unknown = batch.only(list(new.values()))
             lengths = (unknown.target_lengths_B - 1).tolist()
             parts = zip(*(torch.split(tensor, lengths) for tensor in self._asked(unknown)), strict=True)
-            asked = dict(zip(new, parts, strict=True))
-            self._remember(asked)
-            found |= asked
+            for key, part in zip(new, parts, strict=True):
+                self._memory.keep(key, *part)
+                found[key] = part
         words, probabilities = zip(*(found[key] for key in keys), strict=True)
         device = batch.target_BT.device
         with torch.autocast("cpu", enabled=False):  # which refuses half precision
@@ -57,12 +59,40 @@ class Teacher:
         # Half the room, and more digits than a student can learn.
         return torch.cat([one.indices for one in likely]).int().cpu(), probability_NK.half().cpu()
 
-    def _remember(self, found: dict[bytes, tuple[Tensor, Tensor]]) -> None:
-        for key, (words, probabilities) in found.items():
-            if self._places < _REMEMBERED:
-                # Copies, as these are parts of what is known of the whole batch.
-                self._known[key] = words.clone(), probabilities.clone()
-                self._places += len(words)
+
+class _Memory:
+    """What a teacher said of each pair, in few large tensors: hundreds of thousands of small ones would lie between those of
+    every step, and the C library, which keeps the room that these leave (`regard.allocator`), would search it in pieces."""
+
+    def __init__(self) -> None:
+        self._pieces: list[tuple[Tensor, Tensor]] = []
+        self._where: dict[bytes, tuple[int, slice]] = {}
+        self._used = 0  # places of the last piece
+        self._places = 0
+
+    def __contains__(self, key: bytes) -> bool:
+        return key in self._where
+
+    def recall(self, key: bytes) -> tuple[Tensor, Tensor]:
+        number, places = self._where[key]
+        words, probabilities = self._pieces[number]
+        return words[places], probabilities[places]
+
+    def keep(self, key: bytes, words: Tensor, probabilities: Tensor) -> None:
+        """Remember these, unless it is too much."""
+        if self._places >= _REMEMBERED:
+            return
+        count = len(words)
+        if not self._pieces or self._used + count > len(self._pieces[-1][0]):
+            shape = max(_PIECE, count), *words.shape[1:]
+            self._pieces.append((words.new_empty(shape), probabilities.new_empty(shape)))
+            self._used = 0
+        places = slice(self._used, self._used + count)
+        for piece, part in zip(self._pieces[-1], (words, probabilities), strict=True):
+            piece[places] = part
+        self._where[key] = len(self._pieces) - 1, places
+        self._used += count
+        self._places += count
 
 
 def taught(teacher: Teacher, share: float) -> Objective:
@@ -96,10 +126,10 @@ def exchange(
 
 
 def _keys(batch: Pairs) -> list[bytes]:
-    """What tells pairs apart: their ids, as the same pair may be cut otherwise the next time."""
+    """What tells pairs apart: a short sum of their ids, as the same pair may be cut otherwise the next time."""
     sides = (batch.source_BS, batch.source_lengths_B), (batch.target_BT, batch.target_lengths_B)
     cut = [
         [row[:length].tobytes() for row, length in zip(ids.int().cpu().numpy(), lengths.tolist(), strict=True)]
         for ids, lengths in sides
     ]
-    return [source + b"|" + target for source, target in zip(*cut, strict=True)]
+    return [blake2b(source + b"|" + target, digest_size=16).digest() for source, target in zip(*cut, strict=True)]

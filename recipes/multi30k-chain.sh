@@ -31,7 +31,7 @@ once() {
   touch "$name.done"
 }
 
-# Waits for both; the first that fails ends the chain.
+# Waits for all that run; one that does not come to its end is the end of the chain.
 side_by_side() {
   local failed=0
   for job in $(jobs -p); do wait "$job" || failed=1; done
@@ -40,7 +40,7 @@ side_by_side() {
 
 table() { awk -F'\t' 'NF==2 && $1!="" && $2!="" && !seen[$0]++' "$@"; } # pairs, each once
 
-learn() { # NAME DATA... : one core, validated on all captions
+learn() { # NAME DATA OPTIONS...: one core
   local name=$1
   shift
   once "$name" regard train "$@" --to "$name" --threads 1

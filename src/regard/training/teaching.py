@@ -61,8 +61,7 @@ class Teacher:
 
 
 class _Memory:
-    """What a teacher said of each pair, in few large tensors: hundreds of thousands of small ones would lie between those of
-    every step, and the C library, which keeps the room that these leave (`regard.allocator`), would search it in pieces."""
+    """What a teacher said of each pair, in few large tensors: small ones for each pair would cut up the memory that is left."""
 
     def __init__(self) -> None:
         self._pieces: list[tuple[Tensor, Tensor]] = []

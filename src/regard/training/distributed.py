@@ -21,6 +21,7 @@ from regard.errors import ConfigError, RegardError, TrainingError
 from regard.text.share import Share
 from regard.training.beside import is_one_of_several
 from regard.training.loss import Carried, Loss, Objective
+from regard.training.muon import RowByRow
 
 if TYPE_CHECKING:
     from torch.distributed.distributed_c10d import Store
@@ -94,6 +95,10 @@ class World:
     def part(self, tensor: Tensor, like: Tensor) -> Tensor:
         """Of a whole tensor, what this process holds of `like`."""
         return tensor
+
+    def divided(self, compute: RowByRow, rows: Tensor) -> Tensor:
+        """What `compute` makes of rows that all processes have alike: each computes some of them, and all get all."""
+        return compute(rows)
 
     def join_rows(self, part_DBW: Tensor, rows: int) -> Tensor:
         """What all processes carry, of which `rows` rows of ours count."""
@@ -199,6 +204,14 @@ class Group(World):
             return tensor
         # Every process has read the whole tensor, so that nothing needs to be sent.
         return distribute_tensor(tensor.to(like.device), like.device_mesh, like.placements, src_data_rank=None)
+
+    def divided(self, compute: RowByRow, rows: Tensor) -> Tensor:
+        ours = self.share.block(len(rows))
+        computed = compute(rows[ours])
+        whole = computed.new_zeros(len(rows), *computed.shape[1:])
+        whole[ours] = computed
+        torch.distributed.all_reduce(whole)  # a sum with zeros, so exactly what each has computed
+        return whole
 
     def join_rows(self, part_DBW: Tensor, rows: int) -> Tensor:
         D, _, W = part_DBW.shape

@@ -72,7 +72,7 @@ class Learner:
         self.config = config
         self.device = device
         self.precision = precision
-        self.optimizer = optimizer_of(self.model, config, self.model.blocks(), precision)
+        self.optimizer = optimizer_of(self.model, config, self.model.blocks(), precision, self.world.divided)
         self.average = MovingAverage(self.model, config.ema) if config.ema else None
 
     def update(self, batches: Sequence[Batch], step: int, rate: float) -> Update:

@@ -6,11 +6,16 @@ values; Muon gives all of them the same length. It needs fewer updates, each of 
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+RowByRow = Callable[[Tensor], Tensor]
+"""What computes each row of a tensor by itself."""
+Dividing = Callable[[RowByRow, Tensor], Tensor]
+"""(what to compute, rows) -> all of them computed, perhaps by several processes."""
 
 MOMENTUM = 0.95
 # A quintic polynomial that, five times over, takes any singular value from 0 to 1 near 1: as published.
@@ -31,10 +36,16 @@ class Muon(torch.optim.AdamW):
     """Adam for all weights but some matrices, which Muon moves."""
 
     def __init__(
-        self, weights: Sequence[nn.Parameter], matrices: Sequence[nn.Parameter], precision: torch.dtype, **adam: Any
+        self,
+        weights: Sequence[nn.Parameter],
+        matrices: Sequence[nn.Parameter],
+        precision: torch.dtype,
+        divided: Dividing,
+        **adam: Any,
     ) -> None:
         super().__init__(weights, **adam)
         self.precision = precision
+        self.divided = divided
         self._alike: dict[torch.Size, list[Tensor]] = defaultdict(list)
         for matrix in matrices:
             self._alike[matrix.shape].append(matrix)
@@ -54,7 +65,8 @@ class Muon(torch.optim.AdamW):
         averages = [self._average(matrix) for matrix in some]
         torch._foreach_lerp_(averages, gradients, 1 - MOMENTUM)
         ahead = torch._foreach_lerp(gradients, averages, MOMENTUM)  # Nesterov's
-        moved = orthogonal(torch.stack(ahead), self.precision).to(some[0].dtype).unbind()
+        turned = self.divided(lambda rows: orthogonal(rows, self.precision), torch.stack(ahead))
+        moved = turned.to(some[0].dtype).unbind()
         (group,) = self.param_groups
         torch._foreach_mul_(some, 1 - group["lr"] * group["weight_decay"])
         torch._foreach_add_(some, moved, alpha=-group["lr"] * AS_LONG * math.sqrt(max(some[0].shape)))
@@ -68,6 +80,11 @@ class Muon(torch.optim.AdamW):
             state |= {"step": torch.zeros(()), "exp_avg": torch.zeros_like(matrix)}
         average: Tensor = state["exp_avg"]
         return average
+
+
+def alone(compute: RowByRow, rows: Tensor) -> Tensor:
+    """Undivided."""
+    return compute(rows)
 
 
 def orthogonal(matrices_NRC: Tensor, precision: torch.dtype = torch.float32) -> Tensor:

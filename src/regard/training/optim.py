@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from regard.config import TrainConfig
 from regard.errors import ConfigError
-from regard.training.muon import Muon, matrices
+from regard.training.muon import Dividing, Muon, alone, matrices
 
 
 def rate_at(step: int, config: TrainConfig, width: int, lowered: float = 1.0) -> float:
@@ -34,6 +34,7 @@ def optimizer_of(
     config: TrainConfig,
     blocks: Sequence[nn.Module] = (),
     precision: torch.dtype = torch.float32,
+    divided: Dividing = alone,
 ) -> torch.optim.Optimizer:
     """Adam as in section 5.3 of the paper, in one fused pass over all weights; or Muon for the matrices of these blocks."""
     weights = list(model.parameters())
@@ -52,7 +53,7 @@ def optimizer_of(
             f"train.optimizer={config.optimizer} moves the matrices of a Transformer's blocks, and this model has none. "
             "Use train.optimizer=adam."
         )
-    return Muon(weights, turned, precision, **adam)
+    return Muon(weights, turned, precision, divided, **adam)
 
 
 def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:

@@ -177,6 +177,14 @@ RESULTS = {
         PRONOUNCED,
         texts.cmudict,
     ),
+    "cmudict-begun": Result(
+        f"regard train {SPELLED} --recipe recipes/cmudict-begun.toml --processes 2", PRONOUNCED[:1], texts.cmudict
+    ),
+    "cmudict-agreed": Result(
+        f"regard train {SPELLED} --from $RUNS/cmudict-begun-$SEED --recipe recipes/cmudict-agreed.toml --processes 2",
+        PRONOUNCED,
+        texts.cmudict,
+    ),
     "cmudict-spelling": Result(
         "regard train $TEXT/spelling.txt --valid $TEXT/spelling.valid.txt --to $TO --recipe recipes/cmudict-spelling.toml",
         ["regard score $TO $TEXT/spelling.valid.txt"],

@@ -21,7 +21,6 @@ from regard.errors import ConfigError, RegardError, TrainingError
 from regard.text.share import Share
 from regard.training.beside import is_one_of_several
 from regard.training.loss import Carried, Loss, Objective
-from regard.training.muon import RowByRow
 
 if TYPE_CHECKING:
     from torch.distributed.distributed_c10d import Store
@@ -96,7 +95,7 @@ class World:
         """Of a whole tensor, what this process holds of `like`."""
         return tensor
 
-    def divided(self, compute: RowByRow, rows: Tensor) -> Tensor:
+    def divided(self, compute: Callable[[Tensor], Tensor], rows: Tensor) -> Tensor:
         """What `compute` makes of rows that all processes have alike: each computes some of them, and all get all."""
         return compute(rows)
 
@@ -205,7 +204,7 @@ class Group(World):
         # Every process has read the whole tensor, so that nothing needs to be sent.
         return distribute_tensor(tensor.to(like.device), like.device_mesh, like.placements, src_data_rank=None)
 
-    def divided(self, compute: RowByRow, rows: Tensor) -> Tensor:
+    def divided(self, compute: Callable[[Tensor], Tensor], rows: Tensor) -> Tensor:
         ours = self.share.block(len(rows))
         computed = compute(rows[ours])
         whole = computed.new_zeros(len(rows), *computed.shape[1:])

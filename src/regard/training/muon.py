@@ -12,10 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-RowByRow = Callable[[Tensor], Tensor]
-"""What computes each row of a tensor by itself."""
-Dividing = Callable[[RowByRow, Tensor], Tensor]
-"""(what to compute, rows) -> all of them computed, perhaps by several processes."""
+Dividing = Callable[[Callable[[Tensor], Tensor], Tensor], Tensor]
+"""(what computes each row by itself, rows) -> all of them computed, perhaps by several processes."""
 
 MOMENTUM = 0.95
 # A quintic polynomial that, five times over, takes any singular value from 0 to 1 near 1: as published.
@@ -82,8 +80,8 @@ class Muon(torch.optim.AdamW):
         return average
 
 
-def alone(compute: RowByRow, rows: Tensor) -> Tensor:
-    """Undivided."""
+def alone(compute: Callable[[Tensor], Tensor], rows: Tensor) -> Tensor:
+    """What a process by itself has of this: nothing to divide."""
     return compute(rows)
 
 

@@ -50,7 +50,7 @@ class Toy(Writer):
 
     def forward(self, source: Source, target_BT: Tensor, *, attention: bool = False) -> Output:
         rows = [
-            [self.scores(ids, tuple(target[1 : t + 1])) for t in range(len(target))]
+            [self.scores(ids, tuple(word for word in target[: t + 1] if word != BEGIN)) for t in range(len(target))]
             for ids, target in zip(unpadded(source), target_BT.tolist(), strict=True)
         ]
         return Output(torch.tensor(np.array(rows), dtype=torch.float32))

@@ -47,7 +47,9 @@ class Use(NamedTuple):
 
 def _translator(path: Path, loaded: Loaded, device: torch.device, facts: Facts) -> Translator:
     keep_memory()  # a search asks for the same large tensors again and again
-    return Translator(cast(Writer, loaded.model), loaded.tokenizer, loaded.config.decode, device, facts, path)
+    model, tokenizer, config, _ = loaded
+    both_ways = config.train.both_ways
+    return Translator(cast(Writer, model), tokenizer, config.decode, device, facts, path, both_ways=both_ways)
 
 
 def _author(path: Path, loaded: Loaded, device: torch.device, facts: Facts) -> Author:

@@ -79,6 +79,9 @@ class TrainConfig:
     )
     risk: float = setting(0.0, "minimum risk: weight of the errors in what the model itself writes, e.g. 10; 0 = none")
     candidates: int = setting(8, "minimum risk: texts that it writes for each source, by beam search")
+    both_ways: bool = setting(
+        False, "pairs: learn to write every target from its end, too, so that decode.both_ways can; a step takes longer"
+    )
     log_steps: int = setting(50, "updates between lines of the log")
     validate_steps: int = setting(500, "updates between validations")
     metric: Literal["loss", "bleu", "chrf", "exact", "accuracy"] = setting(
@@ -112,7 +115,8 @@ class TrainConfig:
         at_least(self, "train", threads=0, log_steps=1, rdrop=0, risk=0, candidates=2)
         between(self, "train", 0.0, 0.999999, "beta1", "beta2", "smoothing", "ema", "plateau_factor")
         between(self, "train", 0.0, 1.0, "soft")
-        several = [f"train.{name} {value:g}" for name in ("rdrop", "soft", "risk") if (value := getattr(self, name))]
+        losses = ("rdrop", "soft", "risk", "both_ways")
+        several = [f"train.{name} {value:g}" for name in losses if (value := getattr(self, name))]
         if len(several) > 1:
             raise ConfigError(f"{' and '.join(several)} are different losses. Set all but one of them to 0.")
         if not 0 < self.epsilon < 1:
@@ -152,6 +156,9 @@ class DecodeConfig:
     mbr: int = setting(
         0, "draw so many samples, and choose the text that is most like the others by chrF; 0 = the likeliest text"
     )
+    both_ways: bool = setting(
+        False, "search from the beginning and from the end, and choose by both (needs train.both_ways)"
+    )
     no_repeat: int = setting(0, "never write the same n words twice in a sentence; 0 = allowed")
     min_length: int = setting(0, "tokens at least")
     max_length: int = setting(0, "tokens at most; 0 = the source's plus 50")
@@ -176,6 +183,11 @@ class DecodeConfig:
         if self.mbr == 1 or (self.mbr and self.sample):
             raise ConfigError(
                 f"decode.mbr {self.mbr} draws samples by itself, and compares them: give 2 or more, without decode.sample."
+            )
+        if self.both_ways and self.coverage_penalty:
+            raise ConfigError(
+                f"decode.coverage_penalty {self.coverage_penalty:g} follows the attention of a text as it is written, but "
+                "decode.both_ways judges texts that another search wrote. Leave one of them out."
             )
         if not self.sample and not self.mbr and self.n_best > self.beam:
             raise ConfigError(

@@ -28,12 +28,12 @@ class Ensemble(Writer):
     """Models with one vocabulary, that write together. Nobody trains it."""
 
     # Not a product with one matrix, which is what training asks for.
-    words: "_Words"  # type: ignore[assignment]
+    words: "MeanWords"  # type: ignore[assignment]
 
     def __init__(self, members: Sequence[Writer]) -> None:
         super().__init__()
         self._members = nn.ModuleList(members)
-        self.words = _Words([member.words for member in members])
+        self.words = MeanWords([member.words for member in members])
         self.longest_source = min(member.longest_source for member in members)
 
     @property
@@ -57,7 +57,7 @@ class Ensemble(Writer):
         return torch.cat([hidden_BW for hidden_BW, _ in both], -1), EnsembleState([after for _, after in both])
 
 
-class _Words(nn.Module):
+class MeanWords(nn.Module):
     """What the members' last layers, side by side, say of the next word."""
 
     def __init__(self, parts: Sequence[nn.Linear]) -> None:
@@ -65,9 +65,14 @@ class _Words(nn.Module):
         self._parts = nn.ModuleList(parts)
         self.widths = [part.in_features for part in parts]
 
+    @property
+    def parts(self) -> list[nn.Linear]:
+        """The members' own."""
+        return [cast(nn.Linear, part) for part in self._parts]
+
     def forward(self, hidden: Tensor) -> Tensor:
         return log_of_mean(
-            [part(own) for part, own in zip(self._parts, torch.split(hidden, self.widths, -1), strict=True)]
+            [part(own) for part, own in zip(self.parts, torch.split(hidden, self.widths, -1), strict=True)]
         )
 
 

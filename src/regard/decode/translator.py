@@ -1,6 +1,6 @@
 """Translating with torch: batches by length, searched; and what can be seen of a model as it translates."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -10,13 +10,14 @@ from torch import Tensor
 
 from regard.config import DecodeConfig
 from regard.decode.beam import beam_search
+from regard.decode.both_ways import search_both_ways
 from regard.decode.columns import Columns
 from regard.decode.hypothesis import Hypothesis
 from regard.decode.parallel import side_by_side
 from regard.decode.probability import Judged, judge
 from regard.decode.sample import greedy, sample
 from regard.decode.translation import Asked, TextTranslator, Written, shortened
-from regard.errors import DataError
+from regard.errors import ConfigError, DataError
 from regard.models.interface import Source, Writer
 from regard.see.beam import Step, Tree, grow
 from regard.see.knockout import Knockouts, knockouts, of_writer
@@ -25,6 +26,8 @@ from regard.see.tracing import Watched, trace_pair
 from regard.text.tokenizer import BEGIN, END, PAD, Tokenizer
 
 _DEFAULTS = DecodeConfig()
+Search = Callable[[Writer, Source, DecodeConfig, Sequence[Sequence[int]], Columns | None], list[list[Hypothesis]]]
+"""(model, source, settings, prefixes, words that may be written) -> the hypotheses of each text, best first."""
 
 
 class Translator(TextTranslator):
@@ -38,9 +41,14 @@ class Translator(TextTranslator):
         device: torch.device | str = "cpu",
         facts: Facts | None = None,
         folder: Path | None = None,
+        *,
+        both_ways: bool = False,
     ) -> None:
-        """`facts` are what pictures of the model say of it; `folder` is where it lies, if it does."""
+        """`facts` are what pictures of the model say of it; `folder` is where it lies, if it does; `both_ways` says whether
+        it learned to write from the end, too.
+        """
         super().__init__(tokenizer, config, model.longest_source, folder)
+        self.both_ways = both_ways
         self.device = torch.device(device)
         self.model = model.to(self.device)
         self.facts = facts or Facts(type(model).__name__)
@@ -117,7 +125,7 @@ class Translator(TextTranslator):
         return [[asked[n] for n in numbers] for numbers in numbered]
 
     def _write(self, batches: list[list[Asked]], config: DecodeConfig) -> Written:
-        search = sample if config.sample else beam_search if config.beam > 1 else greedy
+        search = self._chosen(config)
         if config.shortlist:
             _ = self._shortlist  # learned now, if it must be, and not by every thread
 
@@ -129,6 +137,18 @@ class Translator(TextTranslator):
 
         with evaluating(self.model):
             yield from side_by_side(write, batches, self.device)
+
+    def _chosen(self, config: DecodeConfig) -> Search:
+        if config.sample:
+            return sample
+        if config.both_ways and not self.both_ways:
+            raise ConfigError(
+                "decode.both_ways asks for a model that writes from the end, too, and this one did not learn it. "
+                "Set decode.both_ways=false (--no-both-ways), or train one with train.both_ways=true."
+            )
+        if config.both_ways:
+            return search_both_ways
+        return beam_search if config.beam > 1 else greedy
 
     def _columns(
         self, reads: Sequence[list[int]], prefixes: Sequence[list[int]], config: DecodeConfig

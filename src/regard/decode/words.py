@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from regard.decode.columns import Columns
-from regard.decode.ensemble import Ensemble, log_of_mean
+from regard.decode.ensemble import MeanWords, log_of_mean
 from regard.errors import ConfigError
 from regard.models.interface import Writer
 
@@ -23,10 +23,11 @@ Words = Callable[[Tensor], Tensor]
 
 def scorer(model: Writer, precision: str, rows: int, columns: Columns | None = None) -> Words:
     """What makes a model's last layer scores, or those of several models their averaged log-probabilities."""
-    if not isinstance(model, Ensemble):
+    together: nn.Module = model.words
+    if not isinstance(together, MeanWords):
         return words_of(model.words.weight, precision, rows, columns)
-    members = [words_of(member.words.weight, precision, rows) for member in model.members]
-    widths = model.words.widths
+    members = [words_of(part.weight, precision, rows) for part in together.parts]
+    widths = together.widths
 
     def score(hidden_RW: Tensor) -> Tensor:
         parts = zip(members, torch.split(hidden_RW, widths, -1), strict=True)

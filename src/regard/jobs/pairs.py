@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from regard import metrics
+from regard.config import DecodeConfig
 from regard.decode.beam import beam_search
 from regard.decode.translator import Translator, evaluating
 from regard.jobs.interface import Job, mean_loss, room_for
@@ -22,7 +23,7 @@ from regard.text.prepare import Prepared, Progress, prepare
 from regard.text.share import WHOLE, Share
 from regard.training.learner import Learner
 from regard.training.loop import Sample, Validation
-from regard.training.loss import Objective, pairs_loss, twice
+from regard.training.loss import Objective, both_ways, pairs_loss, twice
 from regard.training.risk import Written, at_risk
 
 
@@ -56,6 +57,8 @@ class Pairs(Job[Corpus, Prepared]):
     def objective(self) -> Objective:
         if self.config.train.risk:
             return at_risk(self._written, self.config.train.risk)
+        if self.config.train.both_ways:
+            return both_ways
         return twice(self.config.train.rdrop) if self.config.train.rdrop else pairs_loss
 
     def _written(self, model: Writer, batch: PairsBatch) -> list[Written]:
@@ -77,8 +80,7 @@ class Pairs(Job[Corpus, Prepared]):
         # Spread over the whole set, which may be sorted by length or by origin.
         chosen = np.unique(np.linspace(0, len(shards) - 1, min(train.validate_sentences, len(shards))).astype(int))
         pairs = [shards.text(int(number)) for number in chosen]
-        # Greedy: a validation should cost seconds, and compares a model with itself only.
-        quick = replace(self.config.decode, beam=1, n_best=1, sample=False, mbr=0, shortlist=0)
+        quick = self._quick()
 
         def validate(model: Model) -> Validation:
             assert isinstance(model, Writer), "pairs are for models that write"
@@ -96,7 +98,7 @@ class Pairs(Job[Corpus, Prepared]):
 
     def watch(self, learner: Learner) -> probe.Look:
         source, target = self._probe()
-        quick = replace(self.config.decode, beam=1, n_best=1, sample=False, mbr=0, shortlist=0)
+        quick = self._quick()
 
         def look(model: Model) -> Trace:
             assert isinstance(model, Writer), "pairs are for models that write"
@@ -106,6 +108,10 @@ class Pairs(Job[Corpus, Prepared]):
             return translator.attention(source, written)
 
         return look
+
+    def _quick(self) -> DecodeConfig:
+        """Greedy: a validation should cost seconds, and compares a model with itself only."""
+        return replace(self.config.decode, beam=1, n_best=1, sample=False, mbr=0, both_ways=False, shortlist=0)
 
     def _probe(self) -> tuple[str, str]:
         if self.config.train.probe:

@@ -23,6 +23,8 @@ from regard.models.interface import Output, Source, State, Writer
 class Transformer(Writer):
     """Reads a source with the encoder; writes a target, word by word, with the decoder."""
 
+    rows_share_source = True
+
     def __init__(self, config: TransformerConfig, vocabulary: int) -> None:
         super().__init__()
         self.longest = config.longest if config.positions == "learned" else None
@@ -41,6 +43,8 @@ class Transformer(Writer):
         real_BS = masks.real(source.lengths_B, source.ids_BS.shape[1])
         first = self._first(source, target_BT)
         memory_BSW = self.encoder(self.source_embedding(source.ids_BS, first), real_BS, seen)
+        if not isinstance(first, int):
+            first = first.repeat_interleave(len(target_BT) // len(source.ids_BS))
         hidden_BTW = self.decoder(self.target_embedding(target_BT, first), memory_BSW, real_BS, seen)
         return Output(hidden_BTW, seen or {})
 
@@ -76,7 +80,7 @@ class Transformer(Writer):
             return 0
         length = max(source.ids_BS.shape[1], target_BT.shape[1])
         room = self.offset if self.longest is None else max(0, min(self.offset, self.longest - length))
-        return torch.randint(room + 1, (len(target_BT),), device=target_BT.device)
+        return torch.randint(room + 1, (len(source.ids_BS),), device=target_BT.device)
 
 
 class Encoder(nn.Module):

@@ -186,8 +186,9 @@ def test_what_cannot_be_is_refused(learned: Path, trained: Path, tmp_path: Path)
         regard.load([learned, trained]).translate("1 2")
     with pytest.raises(ConfigError, match=r"decode\.both_ways=True"):
         regard.load(learned, engine="ctranslate2")
-    with pytest.raises(ConfigError, match="Leave one of them out"):
-        DecodeConfig(both_ways=True, coverage_penalty=0.2)
+    for setting in ({"coverage_penalty": 0.2}, {"shortlist": 50}):
+        with pytest.raises(ConfigError, match="Leave one of them out"):
+            regard.load(learned).translate("1 2", **setting)
     (tmp_path / "book.txt").write_text("It was a dark night.\n" * 20)
     for data, told, settings in (
         (tmp_path / "book.txt", "learn from pairs", {"train.both_ways": True}),

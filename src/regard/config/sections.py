@@ -184,11 +184,12 @@ class DecodeConfig:
             raise ConfigError(
                 f"decode.mbr {self.mbr} draws samples by itself, and compares them: give 2 or more, without decode.sample."
             )
-        if self.both_ways and self.coverage_penalty:
-            raise ConfigError(
-                f"decode.coverage_penalty {self.coverage_penalty:g} follows the attention of a text as it is written, but "
-                "decode.both_ways judges texts that another search wrote. Leave one of them out."
-            )
+        for name in ("coverage_penalty", "shortlist"):
+            if self.both_ways and getattr(self, name):
+                raise ConfigError(
+                    f"decode.{name} {getattr(self, name):g} holds for what one search wrote, but decode.both_ways compares "
+                    "what two wrote. Leave one of them out (--no-both-ways)."
+                )
         if not self.sample and not self.mbr and self.n_best > self.beam:
             raise ConfigError(
                 f"decode.n_best {self.n_best} needs as many hypotheses, but decode.beam is {self.beam}. "

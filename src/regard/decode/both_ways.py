@@ -20,6 +20,9 @@ from regard.models.interface import Output, Source, State, Writer
 from regard.text.batch import pad
 from regard.text.tokenizer import BEGIN, END
 
+Found = dict[tuple[int, ...], float]
+"""Texts of one sentence, from their first word on, and the log-probability of each when it is written one way."""
+
 
 class Backwards(Writer):
     """A model as it writes from the end. To whoever searches it is one like any other, whose words come out reversed."""
@@ -56,33 +59,39 @@ def search_both_ways(
 
     Backwards, a prefix comes last, and cannot be asked for: what does not begin with it is left out.
     """
-    whole = replace(config, n_best=config.beam)
-    forwards = beam_search(model, source, whole, prefixes, columns)
-    backwards = beam_search(Backwards(model), source, whole, columns=columns)
-    prefixes = prefixes or [[]] * len(forwards)
-    candidates = []
-    for ahead, back, prefix in zip(forwards, backwards, prefixes, strict=True):
-        found = [one.ids for one in ahead] + [one.ids[::-1] for one in back]
-        # Each once, in the order in which they were found.
-        candidates.append(list(dict.fromkeys(tuple(ids) for ids in found if ids[: len(prefix)] == list(prefix))))
-    return _judged(model, source, candidates, config)
+    assert columns is None, "the settings refuse a shortlist: its probabilities are not those that texts are judged by"
+    prefixes = prefixes or [[]] * len(source.lengths_B)
+    whole, from_the_end = replace(config, n_best=config.beam), Backwards(model)
+    forwards = [
+        {tuple(one.ids): one.log_probability for one in some} for some in beam_search(model, source, whole, prefixes)
+    ]
+    backwards = [
+        {text: one.log_probability for one in some if (text := tuple(one.ids[::-1]))[: len(prefix)] == tuple(prefix)}
+        for some, prefix in zip(beam_search(from_the_end, source, whole), prefixes, strict=True)
+    ]
+    _complete(forwards, backwards, model, source, order=1)
+    _complete(backwards, forwards, from_the_end, source, order=-1)
+    found = []
+    for ahead, back in zip(forwards, backwards, strict=True):
+        means = {text: (ahead[text] + back[text]) / 2 for text in ahead}
+        scored = [
+            Hypothesis(list(text), mean / length_penalty(len(text) + 1, config.length_penalty), mean)
+            for text, mean in means.items()
+        ]
+        found.append(sorted(scored, key=lambda one: -one.score)[: config.n_best])
+    return found
 
 
-def _judged(
-    model: Writer, source: Source, candidates: list[list[tuple[int, ...]]], config: DecodeConfig
-) -> list[list[Hypothesis]]:
-    """The best candidates of each sentence, best first."""
-    texts = [text for some in candidates for text in some]
-    row_of = [row for row, some in enumerate(candidates) for _ in some]
-    rows = torch.tensor(row_of, device=source.ids_BS.device)
-    sources = Source(source.ids_BS[rows], source.lengths_B[rows])
-    ahead_BT, back_BT = (pad(words, begin=True)[0].to(rows.device) for words in (texts, [text[::-1] for text in texts]))
-    judged = zip(judge(model, sources, ahead_BT), judge(Backwards(model), sources, back_BT), strict=True)
-    found: list[list[Hypothesis]] = [[] for _ in candidates]
-    for row, text, (ahead, back) in zip(row_of, texts, judged, strict=True):
-        mean = (ahead.log_probability + back.log_probability) / 2
-        found[row].append(Hypothesis(list(text), mean / length_penalty(ahead.tokens, config.length_penalty), mean))
-    return [sorted(some, key=lambda one: -one.score)[: config.n_best] for some in found]
+def _complete(found: list[Found], others: list[Found], model: Writer, source: Source, *, order: int) -> None:
+    """Add what only the other search found, judged by the model, which reads texts in this order."""
+    new = [(row, text) for row, some in enumerate(others) for text in some if text not in found[row]]
+    if not new:
+        return
+    rows = torch.tensor([row for row, _ in new], device=source.ids_BS.device)
+    target_BT, _ = pad([text[::order] for _, text in new], begin=True)
+    judged = judge(model, Source(source.ids_BS[rows], source.lengths_B[rows]), target_BT.to(rows.device))
+    for (row, text), one in zip(new, judged, strict=True):
+        found[row][text] = one.log_probability
 
 
 def _from_the_end(ids: Tensor) -> Tensor:

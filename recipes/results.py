@@ -171,7 +171,10 @@ RESULTS = {
         for task in ("copy", "reverse", "addition")
         for model in ("bahdanau", "transformer", "universal", "conv")
     },
-    **{f"cmudict-{model}": letters(model) for model in ("seq2seq", "bahdanau", "conv", "transformer", "universal")},
+    **{
+        f"cmudict-{model}": letters(model)
+        for model in ("seq2seq", "bahdanau", "conv", "transformer", "universal", "both-ways")
+    },
     "cmudict-longer": Result(
         f"regard train {SPELLED} --from $RUNS/cmudict-transformer-$SEED --recipe recipes/cmudict-longer.toml",
         PRONOUNCED,

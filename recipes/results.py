@@ -180,6 +180,12 @@ RESULTS = {
         PRONOUNCED,
         texts.cmudict,
     ),
+    "cmudict-all": Result(
+        "regard train $TEXT/all.tsv --valid $TEXT/valid.tsv --from $RUNS/cmudict-both-ways-$SEED --to $TO "
+        "--recipe recipes/cmudict-all.toml",
+        PRONOUNCED[1:],
+        texts.cmudict,
+    ),
     "cmudict-begun": Result(
         f"regard train {SPELLED} --recipe recipes/cmudict-begun.toml --processes 2", PRONOUNCED[:1], texts.cmudict
     ),

@@ -18,12 +18,16 @@ def shakespeare(data: Path, to: Path) -> None:
 def cmudict(data: Path, to: Path) -> None:
     """Spelling, letter by letter -> sound. A word to validate or test on stands once; its other sounds are further references.
 
-    Validation is on words that are not in training: of one in eight that are published for it another sound is.
+    Validation is on words that are not in training: of one in eight that are published for it another sound is. `all` has
+    what is published for either.
     """
     learned = _sounds(data, "train-dev-20-21")
     _write_pairs(to / "train.tsv", ((word, one) for word, some in learned.items() for one in some))
     _write(to / "spelling.txt", "".join(word + "\n" for word in learned))
-    valid = {word: some for word, some in _sounds(data, "train-dev-1-21").items() if word not in learned}
+    held_back = _sounds(data, "train-dev-1-21")
+    everything = [(word, one) for part in (learned, held_back) for word, some in part.items() for one in some]
+    _write_pairs(to / "all.tsv", everything)
+    valid = {word: some for word, some in held_back.items() if word not in learned}
     _write(to / "spelling.valid.txt", "".join(word + "\n" for word in valid))
     for part, sounds in (("valid", valid), ("test", _sounds(data, "test"))):
         _write_pairs(to / f"{part}.tsv", ((word, some[0]) for word, some in sounds.items()))

@@ -62,6 +62,8 @@ def test_sounds_of_a_word_are_references_and_no_word_is_tested_twice_or_validate
     texts.cmudict(tmp_path, tmp_path / "to")
     assert (tmp_path / "to/train.tsv").read_text() == "a b\tAE B\na b\tAH B\no\tOW\n"
     assert (tmp_path / "to/valid.tsv").read_text() == "n o\tN OW\n"
+    more = "a b\tEY B\nn o\tN OW\nn o\tN AA\n"
+    assert (tmp_path / "to/all.tsv").read_text() == (tmp_path / "to/train.tsv").read_text() + more
     assert (tmp_path / "to/valid.2").read_text() == "N AA\n"
     assert (tmp_path / "to/test.tsv").read_text() == "b e\tB IY\ni\tAY\n"
     assert (tmp_path / "to/test.2").read_text() == "B EY\n\n"

@@ -270,26 +270,6 @@ def test_one_batch_can_be_memorised() -> None:
     assert model.words(model(read, written[:, :-1]).hidden_BTW).argmax(-1).equal(written[:, 1:])
 
 
-def test_it_learns_to_copy_what_it_has_never_seen() -> None:
-    model = Conv(ConvConfig(width=32, depth=2, dropout=0.0, longest=8), 12)
-    learn(model, [strings(64) for _ in range(400)], rate=2e-3)
-    read, written = strings(200)
-    state, last_B = model.start(read), written[:, 0]
-    for t in range(1, written.shape[1]):
-        logits, state = model.step(last_B, state)
-        last_B = logits.argmax(-1)
-        assert last_B[written[:, t] > 0].equal(written[:, t][written[:, t] > 0])
-
-
-def strings(rows: int) -> tuple[Source, Tensor]:
-    """Random strings of three to five letters: the ids 4 to 11, then 3, the end; and the same after 2, the beginning."""
-    lengths_B = torch.randint(3, 6, (rows,))
-    place_S = torch.arange(6)
-    ids_BS = torch.randint(4, 12, (rows, 6)).masked_fill(place_S > lengths_B[:, None], 0)
-    ids_BS[place_S == lengths_B[:, None]] = 3
-    return Source(ids_BS, lengths_B + 1), torch.cat([torch.full((rows, 1), 2), ids_BS], 1)
-
-
 def learn(model: Conv, batches: list[tuple[Source, Tensor]], rate: float) -> None:
     optimizer = torch.optim.Adam(model.parameters(), lr=rate)
     for read, written in batches:

@@ -40,7 +40,7 @@ def written(model: Writer, strings: list[list[int]]) -> list[list[int]]:
     return [hypotheses[0].ids for hypotheses in found]
 
 
-@pytest.mark.parametrize("task", ["copy", "reverse"])
+@pytest.mark.parametrize("task", ["copy", pytest.param("reverse", marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", WRITERS)
 def test_it_learns_the_rule(name: str, task: str) -> None:
     random = np.random.default_rng(1)

@@ -22,7 +22,7 @@ from regard.training.distributed import World
 from regard.training.log import read_log
 from two_processes import saved, taken_up, trained
 
-KILLS = int(os.environ.get("REGARD_KILLS", "2"))
+KILLS = int(os.environ.get("REGARD_KILLS", "1"))
 # All of them take a minute more: REGARD_EVERY_MODEL=1.
 NAMES = list(SMALL) if os.environ.get("REGARD_EVERY_MODEL") else ["lstm", "transformer", "bert"]
 HERE = Path(__file__).parent
@@ -84,7 +84,13 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=120)
 
 
-@pytest.mark.parametrize(("optimizer", "options"), [("muon", ()), ("adam", ("--shard",))], ids=["whole", "shard"])
+@pytest.mark.parametrize(
+    ("optimizer", "options"),
+    [
+        pytest.param("muon", (), id="whole"),
+        pytest.param("adam", ("--shard",), id="shard", marks=pytest.mark.long),
+    ],
+)
 def test_a_run_goes_from_one_process_to_two_and_back(tmp_path: Path, optimizer: str, options: tuple[str, ...]) -> None:
     data = write_digits(tmp_path, 400)
     alone, moved = tmp_path / "alone", tmp_path / "moved"
@@ -103,6 +109,7 @@ def test_a_run_goes_from_one_process_to_two_and_back(tmp_path: Path, optimizer: 
     assert distance(*weights) < 1e-4
 
 
+@pytest.mark.long
 def test_two_processes_distill_what_one_does(tmp_path: Path) -> None:
     data, teacher = write_digits(tmp_path, 400), tmp_path / "teacher"
     assert run(*command(data, teacher, {**QUICK, "train.steps": 40})).returncode == 0

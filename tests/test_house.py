@@ -216,9 +216,12 @@ def test_every_file_of_the_tree_in_the_readme_exists() -> None:
     assert unnamed <= {"__pycache__", "__init__.py", "__main__.py", "py.typed"}, unnamed
 
 
-def test_the_commands_of_the_readme_run(tmp_path: Path) -> None:
+def test_the_commands_of_the_readme_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each `regard` line of the README, on a small corpus, for a few steps."""
     from conftest import QUICK, write_digits
+    from regard.cli.main import main
+
+    monkeypatch.chdir(tmp_path)
 
     for name, written in zip(("my.en", "my.fr"), write_digits(tmp_path, 60), strict=True):
         Path(written).rename(tmp_path / name)
@@ -234,9 +237,7 @@ def test_the_commands_of_the_readme_run(tmp_path: Path) -> None:
         extra = [*(again if "--from" in arguments else quick), "--steps", "3"] if arguments[0] == "train" else []
         extra = ["--no-estimate"] if arguments[0] == "check" else extra
         extra = ["--models", "seq2seq,transformer", "--steps", "3"] if arguments[0] == "compare" else extra
-        subprocess.run(
-            [sys.executable, "-m", "regard", *arguments, *extra], cwd=tmp_path, check=True, capture_output=True
-        )
+        assert main([*arguments, *extra]) == 0, line
     blocks = re.findall(r"```python\n(.*?)```", readme(), flags=re.DOTALL)
     assert blocks
     for block in blocks:

@@ -11,12 +11,13 @@ from regard.demo import Result
 from regard.see.contrast import contrast
 from regard.text import grammar
 
+pytestmark = pytest.mark.long
 TIRED, WIDE = (pair.source for pair in grammar.LECTURE[:2])
 
 
 @pytest.fixture(scope="module")
 def result(tmp_path_factory: pytest.TempPathFactory) -> Result:
-    """The longest of all tests: three minutes of one core."""
+    """Three minutes of one core."""
     config = demo.config()
     found = demo.demo(
         tmp_path_factory.mktemp("demo") / "demo", replace(config, train=replace(config.train, validate_steps=1000))

@@ -316,30 +316,6 @@ def test_one_batch_can_be_memorised(three: Any, cell: str) -> None:
     assert model.words(model(read, written[:, :-1]).hidden_BTW).argmax(-1).equal(written[:, 1:])
 
 
-def test_short_strings_are_copied_without_a_fault(three: Any) -> None:
-    model = three(vocabulary=12, width=32, dropout=0.0)
-    # One vector holds less than a memory that can be looked at again: shorter strings, and more time to learn them.
-    longest, steps = (4, 700) if isinstance(model, Seq2Seq) else (5, 400)
-    learn(model, lambda: strings(64, longest), steps, rate=0.01)
-    read, written = strings(200, longest)
-    state, last, copied = model.eval().start(read), written[:, 0], []
-    for _ in range(longest + 1):
-        logits, state = model.step(last, state)
-        last = logits.argmax(-1)
-        copied.append(last)
-    assert torch.stack(copied, 1)[written[:, 1:] != 0].equal(written[written > 1])
-
-
-def strings(count: int, longest: int) -> tuple[Source, Tensor]:
-    """Three or more of eight letters, to be copied between begin (1) and end (2)."""
-    lengths = torch.randint(3, longest + 1, (count,))
-    letters = torch.randint(4, 12, (count, longest)).masked_fill(torch.arange(longest) >= lengths[:, None], 0)
-    written = nn.functional.pad(letters, (1, 1))
-    written[:, 0] = 1
-    written[torch.arange(count), lengths + 1] = 2
-    return Source(letters, lengths), written
-
-
 def learn(model: Recurrent, batch: Any, steps: int, rate: float) -> None:
     optimizer = torch.optim.Adam(model.parameters(), lr=rate)
     for step in range(steps):

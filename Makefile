@@ -5,7 +5,7 @@ BIN := .venv/bin
 READY := .venv/ready
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: setup browser demo test lint bench results clean
+.PHONY: setup browser demo test lint torture bench results clean
 
 setup: $(READY)
 
@@ -27,9 +27,13 @@ test: setup browser
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
 lint: setup
-	$(BIN)/ruff check src tests bench recipes
-	$(BIN)/ruff format --check src tests bench recipes
+	$(BIN)/ruff check src tests bench recipes torture
+	$(BIN)/ruff format --check src tests bench recipes torture
 	$(BIN)/mypy
+
+# Faults on purpose, by the hundred, and a table of what was seen: make torture PART=damage
+torture: setup
+	$(BIN)/python -m torture $(if $(PART),--part $(PART))
 
 # Every peer beside us, in the same run: make bench PART=translation MODEL=runs/mine DATA=folder-of-multi30k
 bench: setup

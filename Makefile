@@ -5,7 +5,7 @@ BIN := .venv/bin
 READY := .venv/ready
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: setup browser demo test lint torture bench results clean
+.PHONY: setup browser demo test lint torture fuzz bench results clean
 
 setup: $(READY)
 
@@ -27,13 +27,18 @@ test: setup browser
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
 lint: setup
-	$(BIN)/ruff check src tests bench recipes torture
-	$(BIN)/ruff format --check src tests bench recipes torture
+	$(BIN)/ruff check src tests bench recipes torture fuzz
+	$(BIN)/ruff format --check src tests bench recipes torture fuzz
 	$(BIN)/mypy
 
 # Faults on purpose, by the hundred, and a table of what was seen: make torture PART=damage
 torture: setup
 	$(BIN)/python -m torture $(if $(PART),--part $(PART))
+
+# Files made up to break what reads them, and a table of what was found: make fuzz TARGET=csv SECONDS=600
+fuzz: setup
+	$(PIP) --editable '.[dev,fuzz]'
+	$(BIN)/python -m fuzz $(TARGET) $(if $(SECONDS),--seconds $(SECONDS))
 
 # Every peer beside us, in the same run: make bench PART=translation MODEL=runs/mine DATA=folder-of-multi30k
 bench: setup

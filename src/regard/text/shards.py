@@ -24,6 +24,7 @@ from regard.text.pair import Pair
 PAIRS_IN_A_SHARD = 2_000_000
 IDS, LENGTHS, TABLE, TEXT = ".ids", ".lengths", ".table", ".text"
 LENGTH, PLACE = np.dtype(np.int32), np.dtype(np.int64)
+ID_TYPES = {name: np.dtype(name) for name in ("uint16", "uint32")}
 WRITTEN_AT_A_TIME = 1 << 24  # bytes
 COLUMNS = 3  # of the table: line number, where the ids begin, where the text begins
 # Up to here sixteen bits hold a length, begin and end of a sentence counted.
@@ -162,18 +163,22 @@ class Shards:
     def __init__(self, folder: Path) -> None:
         try:
             index = json.loads((folder / "index.json").read_text())
-            pairs, ids = list(map(int, index["pairs"])), np.dtype(index["dtype"])
+            pairs, ids = list(map(int, index["pairs"])), ID_TYPES[index["dtype"]]
             stems = [folder / f"{number:05d}" for number in range(len(pairs))]
             self._ids = [_map(stem.with_suffix(IDS), ids) for stem in stems]
             self._text = [_map(stem.with_suffix(TEXT), np.dtype(np.uint8)) for stem in stems]
             self._tables = [_map(stem.with_suffix(TABLE), PLACE).reshape(-1, COLUMNS) for stem in stems]
             self._first = [0, *itertools.accumulate(pairs)]
+            sizes = [stem.with_suffix(LENGTHS).stat().st_size for stem in stems]
+            # Before so much room is made for them.
+            if sizes != [count * 2 * LENGTH.itemsize for count in pairs] or list(map(len, self._tables)) != pairs:
+                raise ValueError("there are not as many pairs as there should be")
             length = np.dtype(np.uint16 if int(index["longest"]) <= SHORT else np.int32)
             self.source_lengths, self.target_lengths = (np.empty(self._first[-1], length) for _ in range(2))
             for stem, (first, last) in zip(stems, itertools.pairwise(self._first), strict=True):
                 lengths_N2 = np.fromfile(stem.with_suffix(LENGTHS), LENGTH).reshape(last - first, 2)
                 self.source_lengths[first:last], self.target_lengths[first:last] = lengths_N2.T
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             raise _damaged(folder, error) from None
 
     def __len__(self) -> int:

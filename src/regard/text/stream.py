@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from regard import storage
 from regard.errors import FolderError
+from regard.text.shards import ID_TYPES
 from regard.text.tokenizer import BEGIN, END
 
 WRITTEN_AT_A_TIME = 1 << 20
@@ -98,8 +99,8 @@ class Stream:
         """What a StreamWriter wrote, memory-mapped."""
         try:
             index = json.loads((folder / "index.json").read_text())
-            return cls(np.memmap(folder / "ids", dtype=np.dtype(index["dtype"]), mode="r"), int(index["bytes"]))
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            return cls(np.memmap(folder / "ids", dtype=ID_TYPES[index["dtype"]], mode="r"), int(index["bytes"]))
+        except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             raise _damaged(folder, error) from None
 
     def __len__(self) -> int:

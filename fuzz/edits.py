@@ -10,7 +10,17 @@ from typing import Any
 PIECES: list[bytes] = [
     *(b"", b"\0", b"\xff", b"\xed\xa0\x80", b"\\ud800", b"\xef\xbb\xbf", b"\x1b[2J", b"\r", b"\n", b"\r\n", b"\t"),
     *(b'"', b'""', b",", b"=", b"[", b"]", b"{", b"}", b"-", b".", b"0", b"1e999", b"nan", b"true", b"null", b"_"),
-    *(b"\xe2\x80\xa8", b"\x0b", b"\x85", "é".encode(), "\U0001f600".encode(), b"9" * 400, b"[" * 3000, b"a" * 5000),
+    *(
+        b"\xe2\x80\xa8",
+        b"\x0b",
+        b"\x85",
+        "é".encode(),
+        "\U0001f600".encode(),
+        b"9" * 400,
+        b"0x" + b"f" * 4000,
+        b"[" * 3000,
+        b"a" * 5000,
+    ),
     *(b"source", b"target", b"label", b"en,fr", b"1,2", b"0,1", "²,³".encode(), b"model.width=", b"train.", b"<mask>"),
 ]
 DEEP = "[" * 3000 + "]" * 3000

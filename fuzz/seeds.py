@@ -20,6 +20,7 @@ from regard.weights import save_weights, weights_of
 
 LETTERS = "abcdefghijklmno"
 SHAPE = {"width": 8, "heads": 2, "depth": 1, "inner": 8, "dropout": 0.0}
+JOBS = {"classifier": "labelling", "bert": "masking"}
 PAIRS = [("un chat", "a cat"), ("deux chiens.", "two dogs."), ("Où « est » l'âne?", 'Where "is" the donkey?')]
 TEXTS = ["one line\nand another\n\na third, after a gap\n", "\n".join(["the", "cat", "sat", "on", "the", "mat"])]
 SAMPLES: list[dict[str, object]] = [
@@ -66,9 +67,15 @@ def model_folder(to: Path, name: str) -> Path:
     config = read({"model": {"name": name, **SHAPE}, "text": {"tokenizer": "words"}})
     torch.manual_seed(1)
     labels = ["good", "bad"] if name == "classifier" else []
-    job = {"classifier": "labelling", "bert": "masking"}.get(name, "pairs")
     model = build(config.model, words().size, len(labels))
-    about = {"job": job, "labels": labels, "data": "a.tsv", "valid": "held out", "parameters": 9, "finished": "done"}
+    about = {
+        "job": JOBS.get(name, "pairs"),
+        "labels": labels,
+        "data": "a.tsv",
+        "valid": "held out",
+        "parameters": 9,
+        "finished": "done",
+    }
     to.mkdir(parents=True)
     folder.save_config(to, config, about)
     (to / words().file_name).write_bytes(words().as_bytes())

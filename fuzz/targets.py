@@ -9,6 +9,7 @@ import json
 import shutil
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -17,8 +18,9 @@ from typing import Any
 import regard
 from fuzz import seeds
 from regard import checkpoint, folder
-from regard.config import as_table, parse_set, read, read_recipe
+from regard.config import MODEL_CONFIGS, Config, as_table, merge, parse_set, read, read_from, read_recipe
 from regard.decode.shortlist import open_shortlist
+from regard.errors import RegardError
 from regard.inspection import check
 from regard.interop.huggingface import import_bert
 from regard.see.history import history_of
@@ -110,7 +112,10 @@ PLAIN = ["\n".join(pair[side] for pair in seeds.PAIRS).encode() for side in (0, 
 
 def _recipe(content: bytes, at: Path) -> object:
     (at / "a.toml").write_bytes(content)
-    return _again(read(read_recipe(at / "a.toml")))
+    given = merge(read_recipe(at / "a.toml"))
+    with suppress(RegardError):
+        _again(read_from(Config(), given))
+    return _again(read(given))
 
 
 def _set(content: bytes, at: Path) -> object:
@@ -122,7 +127,7 @@ def _config(content: bytes, at: Path) -> object:
     return _again(folder.load_config(at)[0])
 
 
-def _again(config: regard.config.Config) -> object:
+def _again(config: Config) -> object:
     """What could be read is a valid configuration, which written and read is the same."""
     assert read(json.loads(json.dumps(as_table(config)))) == config
     return config
@@ -133,8 +138,9 @@ SETS = [b"train.rate=0.003\nmodel.width=64\nmodel.heads=4", b"model.name=lm\ntex
 
 
 def _configs() -> list[bytes]:
-    tables = [as_table(read({"model": {"name": name}})) for name in regard.config.MODEL_CONFIGS]
-    return [json.dumps({"format": 1, **table, "about": {"job": "pairs"}}).encode() for table in tables]
+    jobs = {name: seeds.JOBS.get(name, "pairs") for name in MODEL_CONFIGS}
+    tables = [{**as_table(read({"model": {"name": name}})), "about": {"job": job}} for name, job in jobs.items()]
+    return [json.dumps({"format": 1, **table}).encode() for table in tables]
 
 
 # ---------------------------------------------------------------------------------------------------------- folders

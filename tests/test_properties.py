@@ -19,6 +19,9 @@ WAITING = {"config", "tokenizer", "history", "checkpoint", "import", "import-voc
 XFAIL = (pytest.mark.xfail(reason="being mended"),)
 # The target, and what it was given behind the byte that chooses the file.
 FOUND = [
+    ("recipe", b"[text]\ntokenizer = " + b"[" * 100_000),
+    ("recipe", b"[model]\nwidth = 0x" + b"f" * 4000),
+    ("recipe", b"train = 0x" + b"f" * 4000),
     ("tokens", b'\x00{"dtype": [], "pairs": [3], "longest": 2}'),
     ("tokens", b'\x00{"dtype": "uint16", "pairs": [1000000000000], "longest": 2}'),
     ("tokens", b'\x00{"dtype": "uint16", "pairs": [3], "longest": Infinity}'),

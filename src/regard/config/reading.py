@@ -71,10 +71,12 @@ def as_table(config: Config) -> dict[str, dict[str, Any]]:
 def read_recipe(path: Path) -> dict[str, Any]:
     """A recipe's tables, unchecked; `read` checks them."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        repr(table)  # of which a message may tell: not so of numbers of thousands of digits
+        return table
     except OSError as error:
         raise ConfigError(f"Cannot read the recipe {path}: {error.strerror}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"The recipe {path} is not valid TOML: {error}.") from None
 
 

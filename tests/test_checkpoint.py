@@ -1,19 +1,23 @@
 """A checkpoint is there whole or not at all, and damage is seen."""
 
-import errno
 import json
 import os
 import random
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
+import safetensors.torch
 import torch
 
+from faults import FaultyDisk, KilledError, counted, failing, faulty, full, killed
 from regard import checkpoint, storage
 from regard.errors import BusyError, FolderError, StorageError
+
+NAMES = {"weights.safetensors", "training.safetensors", "state.json", "manifest.json"}
+NAMES |= {f"step-{step:08d}" for step in (20, 30, 40, 50)}
 
 
 def save(folder: Path, step: int) -> None:
@@ -85,69 +89,46 @@ def test_a_bit_of_manifest_that_is_json_but_nonsense_counts_as_damage(tmp_path: 
         assert checkpoint.damage(checkpoint.folder_of(tmp_path, 10))
 
 
-class KilledError(BaseException):
-    """Stands for a kill -9: nothing may be tidied up after it."""
-
-
-CALLS: list[tuple[Any, str]] = [
-    (os, "fsync"), (os, "replace"), (Path, "rename"), (Path, "mkdir"), (Path, "write_text"), (Path, "unlink"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("kill_at", range(16))
-def test_a_kill_at_any_call_leaves_a_checkpoint_that_verifies(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kill_at: int
+@pytest.mark.parametrize("fault", [full, failing, killed])
+@pytest.mark.parametrize("lasts", [False, True])
+def test_any_call_may_be_the_last_and_a_whole_checkpoint_stays(
+    tmp_path: Path, fault: Callable[[], None], lasts: bool
 ) -> None:
+    def more(folder: Path, step: int = 40) -> None:
+        save(folder, step)
+        checkpoint.prune(folder, keep=2, regular=10)
+
     for step in (10, 20, 30):
-        save(tmp_path, step)
-    count = 0
-
-    def killing(original: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*arguments: Any, **keywords: Any) -> Any:
-            nonlocal count
-            if count >= kill_at:
-                raise KilledError
-            count += 1
-            return original(*arguments, **keywords)
-
-        return call
-
-    with monkeypatch.context() as patched:
-        for owner, name in CALLS:
-            patched.setattr(owner, name, killing(getattr(owner, name)))
-        patched.setattr(shutil, "rmtree", lambda *_, **__: None)  # after a kill nobody tidies up
-        try:
-            save(tmp_path, 40)
-            checkpoint.prune(tmp_path, keep=2, regular=10)
-        except KilledError:
-            pass
-    newest = checkpoint.newest(tmp_path, ignore)
-    assert newest in (30, 40)
-    save(tmp_path, 50)
-    checkpoint.prune(tmp_path, keep=2, regular=10)
-    assert checkpoint.newest(tmp_path, ignore) == 50
-    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+        save(tmp_path / "before", step)
+    calls = counted(lambda: more(Path(shutil.copytree(tmp_path / "before", tmp_path / "counted"))))
+    assert len(calls) > 30
+    for at in range(len(calls)):
+        folder = Path(shutil.copytree(tmp_path / "before", tmp_path / f"{at}"))
+        with faulty(FaultyDisk(at, fault, lasts=lasts or fault is killed)), suppress(StorageError, KilledError):
+            more(folder)
+        assert checkpoint.newest(folder, pytest.fail) in (30, 40), calls[at]
+        with faulty(FaultyDisk(-2, full)):
+            more(folder, 50)
+        assert checkpoint.newest(folder, pytest.fail) == 50 and len(list(folder.iterdir())) in (2, 3), calls[at]
+        assert {path.name for path in folder.rglob("*")} <= NAMES, calls[at]
 
 
-@pytest.mark.parametrize("fail_at", range(5))
-def test_a_full_disk_is_told_and_the_last_checkpoint_stays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fail_at: int
-) -> None:
+def test_a_full_disk_is_told_with_what_it_takes_and_what_is_free(tmp_path: Path) -> None:
     save(tmp_path, 10)
-    count, fsync = 0, os.fsync
-
-    def full(descriptor: int) -> None:
-        nonlocal count
-        count += 1
-        if count > fail_at:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        fsync(descriptor)
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(StorageError, match=r"No room to write .* MB free"):
-        save(tmp_path, 20)
-    assert checkpoint.newest(tmp_path, ignore) == 10
+    weights = {"a": torch.zeros(1_000_000)}
+    with (
+        faulty(FaultyDisk(5, full)),
+        pytest.raises(StorageError, match=r"No room to write .*step-00000020 \(4.0 MB needed, [\d,.]+ MB free\)"),
+    ):
+        checkpoint.save(tmp_path, 20, weights, {}, {})
     assert [path.name for path in tmp_path.iterdir()] == ["step-00000010"]
+
+
+def test_tensors_are_written_as_the_library_writes_them() -> None:
+    kinds = {str(kind): torch.ones(3, 2).to(kind) for kind in checkpoint.DTYPES}
+    tensors = kinds | {"é": torch.tensor(2.5), "none": torch.empty(0, 3), "turned": torch.rand(3, 4).T}
+    whole = {name: tensor.contiguous() for name, tensor in tensors.items()}
+    assert b"".join(checkpoint.as_parts(tensors)) == safetensors.torch.save(whole)
 
 
 def test_pruning_keeps_the_last_regular_ones_and_the_two_newest(tmp_path: Path) -> None:
@@ -157,6 +138,34 @@ def test_pruning_keeps_the_last_regular_ones_and_the_two_newest(tmp_path: Path) 
     assert checkpoint.steps(tmp_path) == [30, 40, 45, 47]
     slim = checkpoint.folder_of(tmp_path, 30)
     assert checkpoint.damage(slim) is None and not (slim / checkpoint.TRAINING).exists()
+
+
+def test_pruning_does_not_take_damage_for_what_was_written(tmp_path: Path) -> None:
+    for step in (10, 20, 30):
+        save(tmp_path, step)
+    flip_one_bit(checkpoint.folder_of(tmp_path, 10) / checkpoint.WEIGHTS)
+    checkpoint.prune(tmp_path, keep=3, regular=10)
+    assert "has changed" in str(checkpoint.damage(checkpoint.folder_of(tmp_path, 10)))
+
+
+@pytest.mark.parametrize("harm", [truncate, delete, empty])
+def test_pruning_passes_over_an_older_checkpoint_without_a_manifest(
+    tmp_path: Path, harm: Callable[[Path], None]
+) -> None:
+    for step in (10, 20, 30):
+        save(tmp_path, step)
+    harm(checkpoint.folder_of(tmp_path, 10) / checkpoint.MANIFEST)
+    checkpoint.prune(tmp_path, keep=3, regular=10)
+    assert checkpoint.newest(tmp_path, ignore) == 30
+
+
+def test_pruning_takes_away_what_a_kill_left_in_a_checkpoint(tmp_path: Path) -> None:
+    for step in (10, 20, 30):
+        save(tmp_path, step)
+    left = checkpoint.folder_of(tmp_path, 10) / ".manifest.json.0123abcd.tmp"
+    left.write_text("{")
+    checkpoint.prune(tmp_path, keep=3, regular=10)
+    assert not left.exists()
 
 
 def test_only_a_checkpoint_with_its_optimizer_can_be_gone_on_from(tmp_path: Path) -> None:
@@ -187,14 +196,31 @@ def test_a_second_holder_of_the_lock_is_refused_and_the_first_named(tmp_path: Pa
         pass
 
 
-def test_a_file_is_replaced_whole_or_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_is_replaced_whole_or_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "file"
     storage.write_file(path, b"old")
+    for at in range(4):
+        with faulty(FaultyDisk(at, full)), pytest.raises(StorageError):
+            storage.write_file(path, b"new")
+        assert path.read_bytes() == b"old" and list(tmp_path.iterdir()) == [path]
 
-    def full(_: int) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(StorageError):
-        storage.write_file(path, b"new")
-    assert path.read_bytes() == b"old" and list(tmp_path.iterdir()) == [path]
+def test_leftovers_of_the_killed_are_swept_but_not_what_is_being_written(tmp_path: Path) -> None:
+    (tmp_path / ".left.0123abcd.tmp").write_text("half")
+
+    def parts() -> Iterator[bytes]:
+        storage.sweep(tmp_path)
+        yield b"whole"
+
+    storage.write_parts(tmp_path / "file", parts(), 5)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_removing_a_folder_leaves_what_its_links_lead_to(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    kept.write_text("")
+    storage.make_folder(tmp_path / "a/b")
+    (tmp_path / "a/b/file").symlink_to(kept)
+    (tmp_path / "a/folder").symlink_to(tmp_path)
+    storage.remove_folder(tmp_path / "a")
+    assert list(tmp_path.iterdir()) == [kept]

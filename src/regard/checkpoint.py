@@ -9,8 +9,8 @@ import hashlib
 import json
 import os
 import re
-import shutil
-from collections.abc import Callable, Mapping, Sequence
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,11 @@ from regard.errors import FolderError
 NAME = re.compile(r"step-(\d+)")
 WEIGHTS, TRAINING, STATE, MANIFEST = "weights.safetensors", "training.safetensors", "state.json", "manifest.json"
 Tensors = Mapping[str, Tensor]
+DTYPES = {
+    torch.int64: "I64", torch.float64: "F64", torch.float32: "F32", torch.int32: "I32", torch.bfloat16: "BF16",
+    torch.float16: "F16", torch.int16: "I16", torch.int8: "I8", torch.uint8: "U8", torch.bool: "BOOL",
+}  # fmt: skip
+"""The names that safetensors has for them, in the order in which it writes them."""
 
 
 def folder_of(folder: Path, step: int) -> Path:
@@ -36,23 +41,22 @@ def save(folder: Path, step: int, weights: Tensors, training: Tensors, state: Ma
     """Write the checkpoint of `step`; when this returns, it is on the disk."""
     final = folder_of(folder, step)
     temporary = folder / f".{final.name}.tmp"
-    with storage.explained(final):
-        folder.mkdir(parents=True, exist_ok=True)
+    with storage.explained(final, size_of(weights) + size_of(training)):
+        storage.make_folder(folder)
         try:
-            shutil.rmtree(temporary, ignore_errors=True)
-            temporary.mkdir()
-            safetensors.torch.save_file(_plain(weights), temporary / WEIGHTS)
-            safetensors.torch.save_file(_plain(training), temporary / TRAINING)
-            (temporary / STATE).write_text(json.dumps(state, indent=1))
-            _write_manifest(temporary, [WEIGHTS, TRAINING, STATE])
-            for file in temporary.iterdir():
-                storage.sync_file(file)
-            storage.sync_folder(temporary)
-            shutil.rmtree(final, ignore_errors=True)
-            temporary.rename(final)
+            storage.remove_folder(temporary)
+            storage.disk.mkdir(temporary)
+            contents = {
+                WEIGHTS: as_parts(weights),
+                TRAINING: as_parts(training),
+                STATE: iter([json.dumps(state, indent=1).encode()]),
+            }
+            _write_manifest(temporary, {name: _written(temporary / name, parts) for name, parts in contents.items()})
+            storage.remove_folder(final)
+            storage.disk.rename(temporary, final)
             storage.sync_folder(folder)
         except BaseException:
-            shutil.rmtree(temporary, ignore_errors=True)
+            storage.remove_folder(temporary)
             raise
 
 
@@ -101,6 +105,30 @@ def load_state(folder: Path, step: int) -> dict[str, Any]:
     return state
 
 
+def as_parts(tensors: Tensors) -> Iterator[storage.Part]:
+    """The bytes of a safetensors file, one tensor after the other: never is more than one of them copied.
+
+    The library writes a file by itself, where its errors cannot be told apart, nor a test let it fail; or it copies all.
+    """
+    kinds = list(DTYPES)
+    order = sorted(tensors, key=lambda name: (kinds.index(tensors[name].dtype), name))
+    header, end = {}, 0
+    for name in order:
+        begin, end = end, end + tensors[name].nbytes
+        shape = list(tensors[name].shape)
+        header[name] = {"dtype": DTYPES[tensors[name].dtype], "shape": shape, "data_offsets": [begin, end]}
+    text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    yield struct.pack("<Q", len(text)) + text
+    for name in order:
+        yield tensors[name].detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data
+
+
+def size_of(tensors: Tensors) -> int:
+    """How many bytes the numbers take."""
+    return sum(tensor.nbytes for tensor in tensors.values())
+
+
 def load_tensors(path: Path) -> dict[str, Tensor]:
     """Tensors of a safetensors file."""
     try:
@@ -122,16 +150,36 @@ def prune(folder: Path, keep: int, regular: int) -> None:
     for step in there:
         if step not in wanted:
             doomed = folder / f".{folder_of(folder, step).name}.tmp"
-            shutil.rmtree(doomed, ignore_errors=True)
-            folder_of(folder, step).rename(doomed)
-            shutil.rmtree(doomed)
+            storage.remove_folder(doomed)
+            with storage.explained(folder):
+                storage.disk.rename(folder_of(folder, step), doomed)
+            storage.remove_folder(doomed)
     for step in sorted(wanted)[:-2]:
-        checkpoint = folder_of(folder, step)
-        if TRAINING in _files(checkpoint):
-            _write_manifest(checkpoint, [WEIGHTS, STATE])
-        (checkpoint / TRAINING).unlink(missing_ok=True)
+        _lighten(folder_of(folder, step))
     for leftover in folder.glob(".step-*.tmp"):
-        shutil.rmtree(leftover, ignore_errors=True)
+        storage.remove_folder(leftover)
+
+
+def _lighten(checkpoint: Path) -> None:
+    """Take away the optimizer, and what a kill left there. A damaged checkpoint stays as it is."""
+    try:
+        kept = {name: recorded for name, recorded in _files(checkpoint).items() if name != TRAINING}
+    except (OSError, ValueError, KeyError, TypeError):
+        return
+    if (checkpoint / TRAINING).exists():
+        _write_manifest(checkpoint, kept)  # of what was once written: damage since then is to be seen later, too
+    for path in list(checkpoint.iterdir()):
+        if path.name not in (MANIFEST, *kept):
+            storage.remove_file(path)
+
+
+def undamaged(folder: Path, chosen: Sequence[int], report: Callable[[str], None]) -> list[int]:
+    """Those of the checkpoints in which every file is as it was written; the others are reported."""
+    faults = {step: damage(folder_of(folder, step)) for step in chosen}
+    for step, fault in faults.items():
+        if fault:
+            report(f"{folder_of(folder, step)} is damaged ({fault}); it has no part in the average")
+    return [step for step in chosen if not faults[step]]
 
 
 def average(folder: Path, chosen: list[int]) -> dict[str, Tensor]:
@@ -148,19 +196,30 @@ def mean(models: Sequence[Tensors]) -> dict[str, Tensor]:
     return {name: (tensor / len(models)).to(torch.float32) for name, tensor in total.items()}
 
 
-def _plain(tensors: Tensors) -> dict[str, Tensor]:
-    return {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-
-
 def _files(checkpoint: Path) -> dict[str, Any]:
     """What the manifest says is there."""
     files = json.loads((checkpoint / MANIFEST).read_text())["files"]
     return dict(files)
 
 
-def _write_manifest(checkpoint: Path, names: list[str]) -> None:
-    manifest = {"format": 1, "files": {name: _fingerprint(checkpoint / name) for name in names}}
+def _write_manifest(checkpoint: Path, files: Mapping[str, Any]) -> None:
+    manifest = {"format": 1, "files": files}
     storage.write_file(checkpoint / MANIFEST, json.dumps(manifest, indent=1).encode())
+
+
+def _written(path: Path, parts: Iterator[storage.Part]) -> dict[str, Any]:
+    """Write a file; the fingerprint it has if the disk gives back the bytes that it was given."""
+    size, digest = 0, hashlib.sha256()
+
+    def passing() -> Iterator[storage.Part]:
+        nonlocal size
+        for part in parts:
+            size += len(part)
+            digest.update(part)
+            yield part
+
+    storage.write_new(path, passing())
+    return {"bytes": size, "sha256": digest.hexdigest()}
 
 
 def _fingerprint(path: Path) -> dict[str, Any]:

@@ -5,7 +5,6 @@ cache/ · shortlist.safetensors, if one was asked for
 """
 
 import json
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,18 +30,20 @@ def held(to: Path, mark: str = CONFIG) -> Iterator[None]:
         raise FolderError(f"--to {to} is a file. Name a folder.")
     new = not to.exists()
     with storage.explained(to):
-        to.mkdir(parents=True, exist_ok=True)
+        storage.make_folder(to)
     strangers = sorted(path.name for path in to.iterdir() if path.name not in (LOCK, CACHE))
     if strangers and not (to / mark).exists():
         raise FolderError(
             f"--to {to} holds other files ({strangers[0]}), which stay untouched. Name a new or empty folder."
         )
     with storage.locked(to / LOCK):
+        for place in (to, to / CACHE):
+            storage.sweep(place)
         try:
             yield
         finally:
             if new and not any(path.is_file() for path in to.rglob("*") if path.name != LOCK):
-                shutil.rmtree(to)
+                storage.remove_folder(to)
 
 
 def refuse_used(to: Path) -> None:

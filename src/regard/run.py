@@ -81,7 +81,7 @@ def train(
     with folder.held(to) if world.leads else nullcontext():
         if world.leads:
             with storage.explained(to):
-                (to / folder.CACHE).mkdir(exist_ok=True)
+                storage.make_folder(to / folder.CACHE)
         keep_memory()
         known = tokenizer or start
         learn = (lambda _: load_tokenizer(known, config.text)) if known else None
@@ -160,8 +160,8 @@ def _train(
             return Outcome(to, state.step, reason, None)
         validation = _choose_weights(to, loop, validator)
     about = {**about, "finished": reason, "step": state.step, "parameters": parameters}
-    folder.save_config(to, config, about)
     card.write(to, config, about, validation, job.example)
+    folder.save_config(to, config, about)  # the last: after it, nothing is left to do
     return Outcome(to, state.step, reason, validation, job.example)
 
 
@@ -243,7 +243,7 @@ def _choose_weights(to: Path, loop: Loop, validator: Callable[[Model], Validatio
     load_weights(model, best, to / folder.MODEL)
     single = validator(model)
     regular = [step for step in checkpoint.steps(loop.checkpoints) if step % config.checkpoint_steps == 0]
-    chosen = regular[-config.average :]
+    chosen = checkpoint.undamaged(loop.checkpoints, regular[-config.average :], loop.display.note)
     if len(chosen) < 2:
         return single
     mean: dict[str, Tensor] = checkpoint.average(loop.checkpoints, chosen)

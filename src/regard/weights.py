@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import safetensors.torch
 from torch import Tensor
 
 from regard import storage
-from regard.checkpoint import load_tensors
+from regard.checkpoint import as_parts, load_tensors, size_of
 from regard.config import Config
 from regard.errors import FolderError
 from regard.folder import CONFIG, MODEL, load_config, weights_file
@@ -20,8 +19,7 @@ from regard.text.tokenizer import Tokenizer, load_tokenizer
 
 def save_weights(folder: Path, weights: Mapping[str, Tensor]) -> None:
     """Write the weights that translation uses, replacing earlier ones only once the new ones are safe."""
-    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
-    storage.write_file(folder / MODEL, safetensors.torch.save(plain))
+    storage.write_parts(folder / MODEL, as_parts(weights), size_of(weights))
 
 
 class Loaded(NamedTuple):

@@ -1,7 +1,6 @@
 """Prepared text is there whole or not at all; and what an interrupted preparation has done already is not done again."""
 
 import json
-import shutil
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -23,10 +22,9 @@ class Journal:
         self._path, self._key = folder / JOURNAL, key
         self.done: dict[str, Any] = _read(self._path, key).get("done", {})
         if not self.done:
-            shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir(parents=True)
-        for half_written in folder.glob(".*.tmp"):
-            half_written.unlink()
+            storage.remove_folder(folder)
+            storage.make_folder(folder)
+        storage.sweep(folder)
 
     def tell(self, stage: str, done: dict[str, Any]) -> None:
         """Remember how far a stage has come."""
@@ -37,12 +35,12 @@ class Journal:
 def once(folder: Path, key: dict[str, Any], write: Callable[[Path, Journal], list[str]]) -> list[str]:
     """Let `write` fill the folder, unless it is there; it appears under its name only when it is complete."""
     if not _read(folder / PREPARED, key):
-        shutil.rmtree(folder, ignore_errors=True)
+        storage.remove_folder(folder)
         unfinished = folder.with_name(folder.name + ".unfinished")
         notes = write(unfinished, Journal(unfinished, key))
         storage.write_file(unfinished / PREPARED, json.dumps({"key": key, "notes": notes}).encode())
-        unfinished.rename(folder)
-    (folder / JOURNAL).unlink(missing_ok=True)
+        storage.disk.rename(unfinished, folder)
+    storage.remove_file(folder / JOURNAL)
     stored: list[str] = _read(folder / PREPARED, key)["notes"]
     return stored
 

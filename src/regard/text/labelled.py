@@ -12,6 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from regard import storage
 from regard.config import TextConfig
 from regard.errors import DataError
 from regard.text.batch import Rows
@@ -76,7 +77,7 @@ def _write(
         held_out = hold_out(train, drawn.offered, config, seed)
         notes.append(f"held out {len(held_out):,} of {drawn.offered:,} texts for validation, as no --valid was given")
     tokenizer = learn_into(drawn.kept, config, folder, progress, learn, notes)
-    (folder / "labels.json").write_text(json.dumps(labels, ensure_ascii=False))
+    storage.write_file(folder / "labels.json", json.dumps(labels, ensure_ascii=False).encode())
     numbers = {label: number for number, label in enumerate(labels)}
     writers = {side: ShardWriter(folder / side, tokenizer.size) for side in ("train", "valid")}
     with Encoder(tokenizer, folder, config, drawn.offered) as encoder:

@@ -91,7 +91,7 @@ class ShardWriter:
         self._pairs, self._longest, self._ends = list(written.pairs), written.longest, dict(written.ends)
         self._safe = dict(written.ends)
         self._new = {suffix: bytearray() for suffix in self._ends}
-        folder.mkdir(parents=True, exist_ok=True)
+        storage.make_folder(folder)
         self._cut_off()
 
     def __len__(self) -> int:
@@ -138,8 +138,8 @@ class ShardWriter:
             self._write(suffix)
 
     def _write(self, suffix: str) -> None:
-        with self._file(suffix).open("ab") as file:
-            file.write(self._new[suffix])
+        with storage.disk.open(self._file(suffix), "ab") as file:
+            storage.append(file, self._new[suffix])
         self._new[suffix].clear()
 
     def _file(self, suffix: str) -> Path:
@@ -149,12 +149,12 @@ class ShardWriter:
         stems = {f"{shard:05d}" for shard in range(len(self._pairs))}
         for path in self._folder.iterdir():
             if path.stem not in stems:  # a later shard, or the index
-                path.unlink()
+                storage.disk.unlink(path)
         for suffix, end in self._ends.items():
-            with self._file(suffix).open("ab") as file:
+            with storage.disk.open(self._file(suffix), "ab") as file:
                 if file.tell() < end:
                     raise _damaged(self._folder, f"{self._file(suffix).name} has lost its end")
-                file.truncate(end)
+                storage.disk.truncate(file, end)
 
 
 class Shards:

@@ -37,15 +37,16 @@ class StreamWriter:
     """
 
     def __init__(self, folder: Path, vocabulary: int, appended: Appended | None = None) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        storage.make_folder(folder)
+        storage.sweep(folder)
         self._folder = folder
         self._dtype = np.dtype(np.uint16 if vocabulary <= 2**16 else np.uint32)
         self._ids = array("H" if self._dtype.itemsize == 2 else "I")
         self._at = appended or Appended()
-        with self._file.open("ab") as file:
+        with storage.disk.open(self._file, "ab") as file:
             if file.tell() < self._at.size:
                 raise _damaged(folder, "its ids have lost their end")
-            file.truncate(self._at.size)
+            storage.disk.truncate(file, self._at.size)
 
     def add(self, ids: Sequence[int], *, size: int, closes: bool) -> None:
         """One more line, of `size` bytes; the last one of its document closes it."""
@@ -76,8 +77,8 @@ class StreamWriter:
         storage.write_file(self._folder / "index.json", json.dumps(index).encode())
 
     def _write(self) -> None:
-        with self._file.open("ab") as file:
-            self._ids.tofile(file)
+        with storage.disk.open(self._file, "ab") as file:
+            storage.append(file, memoryview(self._ids))
             self._at.size = file.tell()
         del self._ids[:]
 

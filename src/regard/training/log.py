@@ -24,21 +24,23 @@ class Log:
         """Open the log as it was when it had `size` bytes: lines written after that are written again."""
         self._path = path
         with storage.explained(path):
-            self._file = open(path, "ab")  # noqa: SIM115 (open as long as training runs)
-            self._file.truncate(min(size, self._file.tell()))
-            self._file.seek(0, os.SEEK_END)
+            self._file = storage.disk.open(path, "ab")
+            try:
+                storage.disk.truncate(self._file, min(size, self._file.tell()))
+                self._file.seek(0, os.SEEK_END)
+            except BaseException:
+                self._file.close()
+                raise
 
     def write(self, **fields: Any) -> None:
         """One more line."""
         with storage.explained(self._path):
-            self._file.write(json.dumps(fields, ensure_ascii=False).encode() + b"\n")
-            self._file.flush()
+            storage.append(self._file, json.dumps(fields, ensure_ascii=False).encode() + b"\n")
 
     def sync(self) -> int:
         """Make sure that all lines are on the disk; the log's size in bytes."""
         with storage.explained(self._path):
-            self._file.flush()
-            os.fsync(self._file.fileno())
+            storage.disk.sync(self._file.fileno())
         return self._file.tell()
 
     def __enter__(self) -> Self:

@@ -158,16 +158,21 @@ class Loop:
         return reason
 
     def save(self) -> None:
-        """Checkpoint the present step, unless it is saved already."""
+        """Checkpoint the present step, unless it is saved already; remove what an earlier run was kept from removing."""
         state = self.state
         if state.step == self._saved[0]:
+            self._prune()
             return
         state.log_bytes, state.seen_bytes = self.log.sync(), self.seen.sync()
         weights, training = self.learner.best_weights(), self.learner.training_tensors()
         if self.learner.world.leads:
             checkpoint.save(self.checkpoints, state.step, weights, training, asdict(state))
-            checkpoint.prune(self.checkpoints, self.config.keep, self.config.checkpoint_steps)
+        self._prune()
         self._saved = (state.step, state.seconds)
+
+    def _prune(self) -> None:
+        if self.learner.world.leads:
+            checkpoint.prune(self.checkpoints, self.config.keep, self.config.checkpoint_steps)
 
     def _look_up(self) -> bool:
         """Whether to stop before the next step; and what time it is, by which all processes decide the same."""

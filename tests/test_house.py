@@ -171,9 +171,16 @@ def test_no_function_is_longer_than_sixty_lines() -> None:
     assert max(functions)[0] <= 60, max(functions)
 
 
+HARMLESS = {
+    ("__init__.py", "importlib.import_module"): "our own modules, when they are first asked for",
+    ("allocator.py", "ctypes"): "one function of the C library",
+    ("allocator.py", "ctypes.CDLL"): "one function of the C library",
+}
+
+
 def test_nothing_can_execute_what_it_reads() -> None:
-    found = [f"{path.name}:{line}: {name}" for _, path in rooms() for line, name in executing(path.read_text())]
-    assert not found, "\n".join(found)
+    found = [(str(path.relative_to(SRC)), name) for _, path in rooms() for _, name in executing(path.read_text())]
+    assert set(found) == set(HARMLESS)
 
 
 @pytest.mark.parametrize(
@@ -204,6 +211,55 @@ def test_nothing_can_execute_what_it_reads() -> None:
         'subprocess.run("ls", **{"shell": 1})',
         'import numpy as np; np.load("a", allow_pickle=True)',
         'Model.from_pretrained("a", trust_remote_code=yes)',
+        'getattr(__builtins__, "eval")("x")',
+        '__builtins__["eval"]("x")',
+        'import builtins; vars(builtins)["eval"]("x")',
+        'import builtins; builtins.__dict__["eval"]("x")',
+        'import torch; t = torch; t.load("a")',
+        'import torch; getattr(torch, "lo" + "ad")("a")',
+        'import torch; vars(torch)["load"]("a")',
+        'import importlib; importlib.import_module(name).load("a")',
+        'import importlib; importlib.import_module("torch").load("a")',
+        'import sys; sys.modules["pickle"].loads(b"")',
+        'from sys import modules; modules["torch"].load("a")',
+        'import importlib.util; importlib.util.spec_from_file_location("a", "b.py")',
+        "from importlib.machinery import SourceFileLoader",
+        'import numpy as np; np.load("a", None, True)',
+        "import numpy as np; np.lib.format.read_array(file, True)",
+        'options["shell"] = True',
+        'from regard.weights import torch as w; w.load("a")',
+        'import regard.weights as w; w.torch.load("a")',
+        'import torch as t; t.load("a"); import regard as t',
+        "import torch.distributed.checkpoint as dcp; dcp.load(state)",
+        "from torch.distributed import checkpoint",
+        "from torch.utils.cpp_extension import load",
+        'import torch; torch.hub.load_state_dict_from_url("a")',
+        'import torch; torch.ops.load_library("a.so")',
+        'import ctypes; ctypes.CDLL("a.so")',
+        "from yaml import UnsafeLoader",
+        "import yaml; yaml.load_all(text, Loader=yaml.FullLoader)",
+        'from ruamel.yaml import YAML; YAML(typ="unsafe")',
+        'import logging.config; logging.config.fileConfig("a")',
+        "import timeit; timeit.timeit(text)",
+        'import os; os.execv("a", [])',
+        'import os; os.spawnlp(0, "a")',
+        "from os import posix_spawn",
+        'import pty; pty.spawn("a")',
+        "import code; code.interact()",
+        'import operator, torch; operator.attrgetter("load")(torch)("a")',
+        "def f(t=torch): pass",
+        "().__class__.__base__.__subclasses__()",
+        'f.__globals__["x"]',
+        "import types; types.FunctionType(a, {})",
+        'import pydoc; pydoc.locate("os.system")',
+        'import pkgutil; pkgutil.resolve_name("os:system")',
+        "from multiprocessing.reduction import ForkingPickler",
+        "from multiprocessing.connection import Client",
+        "import jinja2",
+        'import pandas as pd; pd.eval("x")',
+        "import zipimport",
+        "from runpy import run_path",
+        'import subprocess; subprocess.Popen("ls", -1, None, None, None, None, None, True, True)',
     ],
 )
 def test_what_executes_is_found_under_any_name(line: str) -> None:

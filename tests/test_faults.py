@@ -25,7 +25,7 @@ from faults import (
     train,
     whole_checkpoint,
 )
-from regard import checkpoint
+from regard import checkpoint, folder
 from regard.errors import StorageError
 from regard.training.loop import Display, TrainState
 
@@ -35,8 +35,8 @@ Begun = tuple[list[str], Path, Path]
 @pytest.fixture(scope="module")
 def begun(tmp_path_factory: pytest.TempPathFactory) -> Begun:
     """A text, a whole training on it, and one that was killed just before its last checkpoint."""
-    folder = tmp_path_factory.mktemp("begun")
-    data, whole, part = running_text(folder), folder / "whole/model", folder / "part/model"
+    place = tmp_path_factory.mktemp("begun")
+    data, whole, part = running_text(place), place / "whole/model", place / "part/model"
     calls = counted(lambda: train(data, whole))
     last = calls.index("mkdir checkpoints/.step-00000003.tmp")
     with faulty(FaultyDisk(last, killed, lasts=True)), pytest.raises(KilledError):
@@ -45,14 +45,14 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Begun:
 
 
 def tried_at_every_call(
-    begun: Begun, folder: Path, fault: Callable[[], None], every: int = 1, lasts: bool = False
+    begun: Begun, place: Path, fault: Callable[[], None], every: int = 1, lasts: bool = False
 ) -> int:
     """How many calls a resumed run makes; each fault leaves a whole checkpoint, and the next run the same result."""
     data, whole, part = begun
-    calls = counted(lambda: train(data, Path(shutil.copytree(part, folder / "counted/model"))))
+    calls = counted(lambda: train(data, Path(shutil.copytree(part, place / "counted/model"))))
     seen = set()
     for at in range(0, len(calls), every):
-        to = Path(shutil.copytree(part, folder / f"{at}/model"))
+        to = Path(shutil.copytree(part, place / f"{at}/model"))
         with faulty(FaultyDisk(at, fault, lasts=lasts)):
             try:
                 train(data, to)
@@ -78,6 +78,20 @@ def test_a_failing_disk_costs_nothing_that_was_saved(begun: Begun, tmp_path: Pat
 
 def test_a_kill_at_a_call_costs_nothing_that_was_saved(begun: Begun, tmp_path: Path) -> None:
     tried_at_every_call(begun, tmp_path, killed, every=7, lasts=True)
+
+
+def test_a_kill_while_a_folder_is_begun_does_not_make_it_a_strange_one(begun: Begun, tmp_path: Path) -> None:
+    config, about = folder.load_config(begun[1])
+
+    def begin(to: Path) -> None:
+        with folder.held(to):
+            folder.save_config(to, config, about)
+
+    for at in range(len(counted(lambda: begin(tmp_path / "counted")))):
+        with faulty(FaultyDisk(at, killed, lasts=True)), pytest.raises(KilledError):
+            begin(tmp_path / f"{at}")
+        begin(tmp_path / f"{at}")
+        assert {path.name for path in (tmp_path / f"{at}").iterdir()} == {".lock", "config.json"}
 
 
 CHANGES = {"os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.truncate", "os.link", "os.symlink", "shutil.rmtree"}

@@ -31,7 +31,8 @@ def held(to: Path, mark: str = CONFIG) -> Iterator[None]:
     new = not to.exists()
     with storage.explained(to):
         storage.make_folder(to)
-    strangers = sorted(path.name for path in to.iterdir() if path.name not in (LOCK, CACHE))
+    ours = {to / LOCK, to / CACHE, *storage.leftovers(to)}
+    strangers = sorted(path.name for path in to.iterdir() if path not in ours)
     if strangers and not (to / mark).exists():
         raise FolderError(
             f"--to {to} holds other files ({strangers[0]}), which stay untouched. Name a new or empty folder."

@@ -122,9 +122,14 @@ def remove_folder(path: Path) -> None:
         disk.rmdir(path)
 
 
+def leftovers(folder: Path) -> list[Path]:
+    """Temporary files, of those who are writing now or were killed."""
+    return list(folder.glob(f".*.{'[0-9a-f]' * 8}.tmp"))
+
+
 def sweep(folder: Path) -> None:
     """Remove the temporary files of processes that were killed, not those that somebody is writing now."""
-    for path in folder.glob(".*.tmp"):
+    for path in leftovers(folder):
         with suppress(OSError), open(path, "rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             disk.unlink(path)

@@ -144,7 +144,7 @@ def sampled(tmp_path: Path) -> tuple[Loader, Tokenizer, list[str]]:
         writer.add(gathered([Tokenised(i + 1, ids, ids, Pair(text[i], text[i]))]))
     writer.close()
     loader = Loader(Shards(tmp_path / "shards"), 400, seed=1)
-    loader.sample_subwords(tokenizer, 0.3)
+    loader.sample_subwords(tokenizer, 0.3, longest=1000)
     return loader, tokenizer, text
 
 

@@ -24,6 +24,8 @@ from regard.errors import FolderError
 
 NAME = re.compile(r"step-(\d+)")
 WEIGHTS, TRAINING, STATE, MANIFEST = "weights.safetensors", "training.safetensors", "state.json", "manifest.json"
+VALIDATED = "validated.json"
+"""The state after the validation of a step, whose checkpoint was written before it."""
 Tensors = Mapping[str, Tensor]
 DTYPES = {
     torch.int64: "I64", torch.float64: "F64", torch.float32: "F32", torch.int32: "I32", torch.bfloat16: "BF16",
@@ -58,6 +60,13 @@ def save(folder: Path, step: int, weights: Tensors, training: Tensors, state: Ma
         except BaseException:
             storage.remove_folder(temporary)
             raise
+
+
+def add_outcome(folder: Path, step: int, state: Mapping[str, Any]) -> None:
+    """Add to the checkpoint of `step` the state after its validation. It counts once the manifest, which is replaced, has it."""
+    checkpoint = folder_of(folder, step)
+    storage.write_file(checkpoint / VALIDATED, json.dumps(state, indent=1).encode())
+    _write_manifest(checkpoint, _files(checkpoint) | {VALIDATED: _fingerprint(checkpoint / VALIDATED)})
 
 
 def steps(folder: Path) -> list[int]:
@@ -100,8 +109,10 @@ def damage(checkpoint: Path) -> str | None:
 
 
 def load_state(folder: Path, step: int) -> dict[str, Any]:
-    """The state that was saved with a checkpoint."""
-    state: dict[str, Any] = json.loads((folder_of(folder, step) / STATE).read_text())
+    """The state that was saved last with a checkpoint."""
+    checkpoint = folder_of(folder, step)
+    newest = VALIDATED if VALIDATED in _files(checkpoint) else STATE
+    state: dict[str, Any] = json.loads((checkpoint / newest).read_text())
     return state
 
 
@@ -158,6 +169,8 @@ def prune(folder: Path, keep: int, regular: int) -> None:
         _lighten(folder_of(folder, step))
     for leftover in folder.glob(".step-*.tmp"):
         storage.remove_folder(leftover)
+    for leftover in folder.glob("step-*/.*.tmp"):
+        storage.remove_file(leftover)
 
 
 def _lighten(checkpoint: Path) -> None:

@@ -149,6 +149,8 @@ def _train(
         f"{device.type}, {str(precision).removeprefix('torch.')}, {world.processes}{threads} threads; "
         f"{loader.count(0):,} batches an epoch, {loader.padding_share(0):.1%} padding"
     )
+    for note in job.told_of(model):
+        display.note(note)
     validator, watch = job.validator(learner), probe.recorder(job.watch(learner))
     with _log(to / folder.LOG, state.log_bytes, world) as log, _log(to / probe.FILE, state.seen_bytes, world) as seen:
         loop = Loop(

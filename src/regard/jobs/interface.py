@@ -122,6 +122,10 @@ class Job(ABC, Generic[TextT, ReadyT]):
         """What else the model folder must keep, once the text is prepared."""
         return {}
 
+    def told_of(self, model: Model) -> list[str]:
+        """What a person should know of this text and this model together, such as what it cannot validate on."""
+        return []
+
     @abstractmethod
     def make_ready(self, folder: Path, seed: int, progress: Progress) -> ReadyT:
         """The prepared text."""

@@ -12,7 +12,6 @@ from regard.layers.agreement import divergences
 from regard.models import build
 from regard.models.bert import Classifier
 from regard.models.interface import Model
-from regard.reading.classify import Labeller
 from regard.reading.reader import ModelReader
 from regard.see import probe
 from regard.text.corpus import Corpus
@@ -80,18 +79,25 @@ class Labelling(Job[Corpus, PreparedLabels]):
         return twice(self.config.train.rdrop) if self.config.train.rdrop else labels_loss
 
     def validator(self, learner: Learner) -> Callable[[Model], Validation]:
-        shards, train = self.prepared.valid, self.config.train
+        shards, train, labels = self.prepared.valid, self.config.train, self.prepared.labels
         batches = LabelledLoader(shards, self.config.text.longest, train.batch_tokens, seed=0)
+        # As much of a text as the model reads when it is asked, which may be more than it learns from.
+        asked = LabelledLoader(shards, _most(learner.model), train.batch_tokens, seed=0)
         pairs = [shards.text(number) for number in range(len(shards))]
 
         def validate(model: Model) -> Validation:
-            labeller = Labeller(cast(Classifier, model), self.tokenizer, self.prepared.labels, learner.device)
-            guessed = [found.label for found in labeller.classify([pair.source for pair in pairs])]
+            guessed = [labels[number] for number in guesses(cast(Classifier, model), asked, learner.device)]
             samples = [Sample(pair.source, label, pair.target) for pair, label in zip(pairs, guessed, strict=True)]
             right = accuracy(guessed, [pair.target for pair in pairs])
             return Validation(mean_loss(model, learner, batches), {"accuracy": right}, samples[: train.samples])
 
         return validate
+
+    def told_of(self, model: Model) -> list[str]:
+        read, lengths = _most(model) - 2, self.prepared.valid.source_lengths
+        long = int((lengths > read).sum())
+        told = f"{long:,} of {len(lengths):,} validation texts have more than {read:,} tokens; only their beginnings are read"
+        return [told] if long else []
 
     def watch(self, learner: Learner) -> probe.Look:
         valid = self.prepared.valid
@@ -99,3 +105,20 @@ class Labelling(Job[Corpus, PreparedLabels]):
             self.tokenizer, valid.text(probe.fitting(valid.source_lengths)).source
         )
         return lambda model: ModelReader(cast(Classifier, model), self.tokenizer, learner.device).attention(text)
+
+
+@torch.inference_mode()
+def guesses(model: Classifier, texts: LabelledLoader, device: torch.device) -> list[int]:
+    """The number of the likeliest label of each text, in the texts' order."""
+    model.eval()
+    found: dict[int, int] = {}
+    for batch in (batch.to(device) for batch in texts.batches(epoch=0)):
+        scores_BL = model.label(model(batch.ids_BT, batch.lengths_B).hidden_BTW)
+        found |= zip(batch.numbers, scores_BL.argmax(-1).tolist(), strict=True)
+    return [found[number] for number in range(len(found))]
+
+
+def _most(model: Model) -> int:
+    """Tokens of a text that are read, begin and end counted."""
+    assert model.longest is not None, "BERT's positions are learned"
+    return model.longest

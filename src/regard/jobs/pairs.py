@@ -5,12 +5,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from regard import metrics
 from regard.config import DecodeConfig
 from regard.decode.beam import beam_search
 from regard.decode.translator import Translator, evaluating
+from regard.errors import DataError
 from regard.jobs.interface import Job, mean_loss, room_for
 from regard.models import build
 from regard.models.interface import LanguageModel, Model, Source, Writer
@@ -20,6 +22,7 @@ from regard.text.batch import Pairs as PairsBatch
 from regard.text.corpus import Corpus
 from regard.text.loader import Loader
 from regard.text.prepare import Prepared, Progress, prepare
+from regard.text.shards import Chosen, Shards
 from regard.text.share import WHOLE, Share
 from regard.training.learner import Learner
 from regard.training.loop import Sample, Validation
@@ -44,13 +47,16 @@ class Pairs(Job[Corpus, Prepared]):
 
     def build(self) -> Model:
         model, longest = build(self.config.model, self.tokenizer.size), self.config.text.longest
+        assert isinstance(model, Writer), "pairs are for models that write"
+        # What it learns from it can be validated on.
+        model.longest_source = max(model.longest_source, longest)
         # A model without an encoder has both sides, each with its end, in one row.
         return room_for(model, 2 * longest + 2 if isinstance(model, LanguageModel) else longest + 1, longest)
 
     def batches(self, share: Share = WHOLE) -> Loader:
         loader = Loader(self.prepared.train, self.config.train.batch_tokens, self.config.train.seed, share)
         if self.config.text.sampling:
-            loader.sample_subwords(self.tokenizer, self.config.text.sampling)
+            loader.sample_subwords(self.tokenizer, self.config.text.sampling, self.config.text.longest)
         return loader
 
     @property
@@ -74,8 +80,24 @@ class Pairs(Job[Corpus, Prepared]):
             written.append([(one.ids, 1 - like) for one, like in zip(hypotheses, likenesses, strict=True)])
         return written
 
+    def told_of(self, model: Model) -> list[str]:
+        every, some = len(self.prepared.valid), len(self._valid(model))
+        why = f"longer than this model reads ({_room(model)})"
+        return [f"left out {every - some:,} of {every:,} validation pairs, {why}"] if some < every else []
+
+    def _valid(self, model: Model) -> Shards:
+        """The pairs to validate on: those that the model can read and write, whatever else was given."""
+        shards = self.prepared.valid
+        fits = readable(model, shards)
+        if not fits.any():
+            raise DataError(
+                f"There is no pair to validate on: all {len(fits):,} are longer than this model reads ({_room(model)}). "
+                "Name others with --valid."
+            )
+        return shards if fits.all() else Chosen(shards, np.flatnonzero(fits))
+
     def validator(self, learner: Learner) -> Callable[[Model], Validation]:
-        shards, train = self.prepared.valid, self.config.train
+        shards, train = self._valid(learner.model), self.config.train
         batches = Loader(shards, train.batch_tokens, seed=0)
         # Spread over the whole set, which may be sorted by length or by origin.
         chosen = np.unique(np.linspace(0, len(shards) - 1, min(train.validate_sentences, len(shards))).astype(int))
@@ -97,7 +119,7 @@ class Pairs(Job[Corpus, Prepared]):
         return validate
 
     def watch(self, learner: Learner) -> probe.Look:
-        source, target = self._probe()
+        source, target = self._probe(self._valid(learner.model))
         quick = self._quick()
 
         def look(model: Model) -> Trace:
@@ -113,10 +135,29 @@ class Pairs(Job[Corpus, Prepared]):
         """Greedy: a validation should cost seconds, and compares a model with itself only."""
         return replace(self.config.decode, beam=1, n_best=1, sample=False, mbr=0, both_ways=False, shortlist=0)
 
-    def _probe(self) -> tuple[str, str]:
+    def _probe(self, valid: Shards) -> tuple[str, str]:
         if self.config.train.probe:
             source, _, target = (part.strip() for part in self.config.train.probe.partition("|||"))
             return probe.own_text(self.tokenizer, source), probe.own_text(self.tokenizer, target)
-        valid = self.prepared.valid
         pair = valid.text(probe.fitting(valid.source_lengths, valid.target_lengths))
         return probe.beginning(self.tokenizer, pair.source), probe.beginning(self.tokenizer, pair.target)
+
+
+def readable(model: Model, shards: Shards) -> npt.NDArray[np.bool_]:
+    """Which pairs a model has room for."""
+    assert isinstance(model, Writer), "pairs are for models that write"
+    sources, targets = (side.astype(np.int64) for side in (shards.source_lengths, shards.target_lengths))
+    longest = np.maximum(sources, targets)
+    fits: npt.NDArray[np.bool_] = longest <= model.longest_source
+    if model.longest is not None:
+        # Each side has an end or a beginning; a model without an encoder has both sides in one row.
+        fits &= (sources + targets + 2 if isinstance(model, LanguageModel) else longest + 1) <= model.longest
+    return fits
+
+
+def _room(model: Model) -> str:
+    assert isinstance(model, Writer), "pairs are for models that write"
+    if model.longest is None:
+        return f"{model.longest_source:,} tokens a side"
+    sides = "both sides" if isinstance(model, LanguageModel) else "a side"
+    return f"{model.longest:,} positions for {sides}, model.longest"

@@ -113,16 +113,19 @@ class Loader(ShardLoader[Pairs]):
 
     def __init__(self, shards: Shards, batch_tokens: int, seed: int, share: Share = WHOLE) -> None:
         super().__init__(shards, batch_tokens, seed, share)
-        self._sampler: tuple[Tokenizer, float] | None = None
+        self._sampler: tuple[Tokenizer, float, int] | None = None
         self._last_sides: tuple[int, npt.NDArray[np.int32]] | None = None
 
     def lengths(self, epoch: int) -> list[npt.NDArray[Any]]:
         sources, targets = self._sides(epoch)
         return [sources + 1, targets + 2]
 
-    def sample_subwords(self, tokenizer: Tokenizer, amount: float) -> None:
-        """From now on cut each sentence anew each time it is read."""
-        self._sampler = (tokenizer, amount)
+    def sample_subwords(self, tokenizer: Tokenizer, amount: float, longest: int) -> None:
+        """From now on cut each sentence anew each time it is read.
+
+        A pair of which a side would then have more than `longest` tokens, for which there may be no room, stays as it is.
+        """
+        self._sampler = (tokenizer, amount, longest)
 
     def read(self, numbers: npt.NDArray[np.int64], epoch: int) -> Pairs:
         sources, targets = zip(*(self._ids(int(n), epoch) for n in numbers), strict=True)
@@ -131,8 +134,9 @@ class Loader(ShardLoader[Pairs]):
     def _ids(self, number: int, epoch: int) -> Sequence[Sequence[int] | npt.NDArray[Any]]:
         if self._sampler is None:
             return self.shards.ids(number)
-        tokenizer, amount = self._sampler
-        return tokenizer.sample(self.shards.text(number), amount, seed_of(self.seed, epoch, number))
+        tokenizer, amount, longest = self._sampler
+        sides = tokenizer.sample(self.shards.text(number), amount, seed_of(self.seed, epoch, number))
+        return sides if max(map(len, sides)) <= longest else self.shards.ids(number)
 
     def _sides(self, epoch: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         """Tokens of each source and each target, as they are cut in this epoch.

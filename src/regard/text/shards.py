@@ -210,6 +210,23 @@ class Shards:
         return shard, number - self._first[shard]
 
 
+class Chosen(Shards):
+    """Some pairs of other shards, under numbers of their own: 0 is the first one chosen."""
+
+    def __init__(self, shards: Shards, numbers: npt.NDArray[np.int64]) -> None:
+        self._shards, self._numbers = shards, numbers
+        self.source_lengths, self.target_lengths = shards.source_lengths[numbers], shards.target_lengths[numbers]
+
+    def line(self, number: int) -> int:
+        return self._shards.line(int(self._numbers[number]))
+
+    def ids(self, number: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        return self._shards.ids(int(self._numbers[number]))
+
+    def text(self, number: int) -> Pair:
+        return self._shards.text(int(self._numbers[number]))
+
+
 def _damaged(folder: Path, why: object) -> FolderError:
     return FolderError(f"The tokenised text in {folder} is damaged ({why}). Delete that folder and try again.")
 

@@ -140,22 +140,28 @@ class Loop:
         state, config = self.state, self.config
         self._began = time.monotonic() - state.seconds
         self._saved = (state.step, state.seconds)
-        reason = state.ended(config)
         batches = self._batches()
         stopped = self._look_up()
-        while reason is None and not stopped:
+        while True:
+            # Also when a run is taken up again: it may have been interrupted before or in a validation.
+            if not stopped and self._validation_due():
+                self._validate()
+            reason = state.ended(config)
+            if reason or stopped:
+                break
+            if self._checkpoint_due():
+                self.save()
             update = self._step([next(batches) for _ in range(config.accumulate)])
             stopped = self._look_up()
             self._note(update)
-            if state.step % config.validate_steps == 0:
-                self._validate()
-            reason = state.ended(config)
-            if self._checkpoint_due():
-                self.save()
         if reason and state.validated_step != state.step:
             self._validate()
         self.save()
         return reason
+
+    def _validation_due(self) -> bool:
+        state = self.state
+        return state.step % self.config.validate_steps == 0 and state.validated_step != state.step
 
     def save(self) -> None:
         """Checkpoint the present step, unless it is saved already; remove what an earlier run was kept from removing."""
@@ -235,9 +241,16 @@ class Loop:
         state.window = {"since": state.seconds}
 
     def _validate(self) -> None:
-        """The leader validates; where training stands after that, the others are told."""
+        """The leader validates; where training stands after that, the others are told.
+
+        What was learned is saved before, as much can happen in a validation, and what was found is added to it.
+        """
+        self.save()
         weights = self.learner.best_weights()
         vars(self.state).update(self.learner.world.told(lambda: self._validated(weights)))
+        self.state.log_bytes, self.state.seen_bytes = self.log.sync(), self.seen.sync()
+        if self.learner.world.leads:
+            checkpoint.add_outcome(self.checkpoints, self.state.step, asdict(self.state))
 
     def _validated(self, weights: Tensors) -> dict[str, Any]:
         state, config = self.state, self.config

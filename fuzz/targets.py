@@ -223,7 +223,7 @@ def _checkpoint(content: bytes, at: Path) -> object:
     saved = checkpoint.folder_of(at, 2)
     (saved / name).write_bytes(new)
     if name != checkpoint.MANIFEST:
-        checkpoint._write_manifest(saved, CHECKPOINT[1:])
+        checkpoint._write_manifest(saved, {name: checkpoint._fingerprint(saved / name) for name in CHECKPOINT[1:]})
     step = checkpoint.newest(at, str)
     assert step == 2
     tensors = [checkpoint.load_tensors(saved / name) for name in (checkpoint.WEIGHTS, checkpoint.TRAINING)]

@@ -56,6 +56,8 @@ class Validation:
     def better_than(self, other: float, loss: float, metric: str) -> bool:
         """Whether this is an improvement on another value of the metric; of two equal ones the smaller loss decides."""
         value = self.value(metric)
+        if math.isnan(other):
+            return not math.isnan(value)
         return self.loss < loss if value == other else (value < other) == (metric == "loss")
 
     def value(self, metric: str) -> float:
@@ -172,6 +174,7 @@ class Loop:
         state.log_bytes, state.seen_bytes = self.log.sync(), self.seen.sync()
         weights, training = self.learner.best_weights(), self.learner.training_tensors()
         if self.learner.world.leads:
+            self._refuse_spoilt({**weights, **training})
             checkpoint.save(self.checkpoints, state.step, weights, training, asdict(state))
         self._prune()
         self._saved = (state.step, state.seconds)
@@ -179,6 +182,18 @@ class Loop:
     def _prune(self) -> None:
         if self.learner.world.leads:
             checkpoint.prune(self.checkpoints, self.config.keep, self.config.checkpoint_steps)
+
+    def _refuse_spoilt(self, tensors: Tensors) -> None:
+        """The loss and the gradient of a step can be finite, and yet what it makes of the weights is not."""
+        for name, tensor in tensors.items():
+            if not tensor.isfinite().all():
+                state, config = self.state, self.config
+                rate = rate_at(state.step, config, self.width, state.lowered)
+                raise TrainingError(
+                    f"Step {state.step} or one shortly before led to numbers that are not finite ({name}), which are not "
+                    f"saved. Lower train.rate (it was {rate:.2g}) or set train.clip, with --override, and run the command "
+                    "again: it goes on from the last checkpoint."
+                )
 
     def _look_up(self) -> bool:
         """Whether to stop before the next step; and what time it is, by which all processes decide the same."""

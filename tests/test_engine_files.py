@@ -1,10 +1,14 @@
 """What CTranslate2 loads: converted once, from weights that fit, and kept in the model folder."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import safetensors.numpy
+import safetensors.torch
+import torch
 
 import regard
 from conftest import SMALL, VARIANTS
@@ -23,6 +27,7 @@ from regard.models.interface import Writer
 from regard.weights import weights_of
 from untrained import made
 
+ENGINES = ["ctranslate2", "torch"]
 FILES = {"model.bin": b"weights", "config.json": b"{}"}
 
 
@@ -35,6 +40,11 @@ def places(path: Path) -> list[str]:
     return sorted(place.name.split("-")[0] for place in (path / "cache" / "ctranslate2").iterdir())
 
 
+def kept(path: Path, convert: Callable[[str], cache.Files] = lambda _: FILES, precision: str = "int8") -> Any:
+    """Where it is kept, or its files."""
+    return cache.ConvertedModel(path, convert).load(precision, lambda found: found)
+
+
 def test_a_model_is_converted_once_for_each_precision(model: Path) -> None:
     made_for: list[str] = []
 
@@ -43,32 +53,32 @@ def test_a_model_is_converted_once_for_each_precision(model: Path) -> None:
         return FILES
 
     for precision in ("int8", "float32", "int8", "float32"):
-        place = cache.kept(model, precision, lambda precision=precision: convert(precision))  # type: ignore[misc]
-        assert isinstance(place, Path) and {f.name: f.read_bytes() for f in place.iterdir()} == FILES
+        place = kept(model, convert, precision)
+        assert {name: (place / name).read_bytes() for name in FILES} == FILES
     assert made_for == ["int8", "float32"] and places(model) == ["float32", "int8"]
 
 
 @pytest.mark.parametrize("changed", [folder.MODEL, folder.CONFIG])
 def test_a_model_that_has_changed_is_converted_anew_and_the_old_one_goes(model: Path, changed: str) -> None:
-    before = cache.kept(model, "int8", lambda: FILES)
+    before = kept(model)
     (model / changed).write_bytes((model / changed).read_bytes() + b" ")
-    after = cache.kept(model, "int8", lambda: FILES)
+    after = kept(model)
     assert before != after and places(model) == ["int8"]
 
 
 def test_where_nothing_can_be_written_the_model_is_converted_in_memory(model: Path) -> None:
     (model / "cache").write_text("in the way")
-    assert cache.kept(model, "int8", lambda: FILES) == FILES
+    assert kept(model) == FILES
     assert regard.load(model, engine="ctranslate2").translate("a b", beam=1)
 
 
-def test_two_processes_that_convert_at_once_do_not_spoil_each_others_work(model: Path) -> None:
-    def slower() -> cache.Files:
-        cache.kept(model, "int8", lambda: FILES)
-        return FILES
+def test_who_comes_second_uses_what_the_first_one_made(model: Path) -> None:
+    def slower(_: str) -> cache.Files:
+        kept(model)
+        return {"model.bin": b"the same, but later"}
 
-    assert cache.kept(model, "int8", slower) == FILES  # its own, in memory: the other's is there, whole
-    assert places(model) == ["int8"] and cache.kept(model, "int8", lambda: {}) != {}
+    place = kept(model, slower)
+    assert (place / "model.bin").read_bytes() == FILES["model.bin"] and places(model) == ["int8"]
 
 
 def test_eight_bits_miss_a_weight_by_half_a_step_at_most() -> None:
@@ -95,6 +105,32 @@ def test_the_shapes_are_those_of_the_model(name: str, variant: dict[str, object]
 def test_positions_and_limits_are_those_of_the_models() -> None:
     assert sinusoids(300, 18) == pytest.approx(positions.sinusoids(300, 18).numpy(), abs=1e-5)
     assert Writer.longest_source == LONGEST_SOURCE
+
+
+@pytest.mark.parametrize("type_", [torch.float16, torch.bfloat16])
+def test_weights_in_half_precision_are_read_by_both_engines(model: Path, type_: torch.dtype) -> None:
+    path = model / folder.MODEL
+    weights = {name: weight.to(type_) for name, weight in safetensors.torch.load_file(path).items()}
+    found = []
+    for stored in (weights, {name: weight.float() for name, weight in weights.items()}):
+        safetensors.torch.save_file(stored, path)
+        found += [regard.load(model, engine=engine).translate("a b", beam=1, precision="float32") for engine in ENGINES]
+    assert len(set(found)) == 1
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", ["transformer", "classifier"])
+@pytest.mark.parametrize("type_", [torch.float64, torch.int64, torch.float8_e4m3fn, torch.bool])
+def test_weights_of_another_type_are_refused_by_both_engines(
+    tmp_path: Path, name: str, type_: torch.dtype, engine: str
+) -> None:
+    path = made(name, tmp_path / "m") / folder.MODEL
+    weights = safetensors.torch.load_file(path)
+    last = max(weights)
+    safetensors.torch.save_file(weights | {last: weights[last].to(type_)}, path)
+    with pytest.raises(FolderError, match=rf"holds '{last}' as {str(type_)[6:17]}\w*; weights are float32, float16"):
+        model = regard.load(path.parent, engine=engine)
+        model.classify("a b") if name == "classifier" else model.translate("a b")
 
 
 @pytest.mark.parametrize("how", ["missing", "shape", "nan", "no file", "not a file"])

@@ -17,6 +17,7 @@ from regard.errors import ConfigError, FolderError
 CONFIG, MODEL, LOG, CARD, CHECKPOINTS, CACHE, LOCK = (
     "config.json", "model.safetensors", "log.jsonl", "README.md", "checkpoints", "cache", ".lock",
 )  # fmt: skip
+WEIGHT_TYPES = ("float32", "float16", "bfloat16")
 TOKENS = "tokens"
 """The tokenised text, in the cache."""
 
@@ -98,3 +99,12 @@ def weights_file(folder: Path) -> Path:
             f"{folder} has no {MODEL} yet: training has not validated once. Let it run on, or look at {LOG}."
         )
     return folder / MODEL
+
+
+def check_type(path: Path, name: str, found: str) -> None:
+    """Refuse a weight of a type no model has: what it would be worth in another is anyone's guess."""
+    if found not in WEIGHT_TYPES:
+        raise FolderError(
+            f"{path} holds {name!r} as {found}; weights are {', '.join(WEIGHT_TYPES)}. "
+            "Store it as float32, or copy the folder again."
+        )

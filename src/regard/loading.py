@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -32,18 +33,26 @@ def load(
         paths = [Path(one) for one in path]
         return _load_together(paths, engine=engine, device=device, threads=threads)
     path = Path(path)
-
-    def with_torch() -> Any:
-        from regard import api
-
-        return api.load(path, device=device, threads=threads)
-
+    with_torch = partial(_with_torch, path, device=device, threads=threads)
     if load_config(path)[1].get("job") in ("masking", "labelling"):
         from regard.engine.reader_opening import open_reader
         from regard.reading.texts import TextReader
 
         return open_reader(TextReader, path, with_torch, engine=engine, device=device, threads=threads)
     return open_translator(path, with_torch, engine=engine, device=device, threads=threads)
+
+
+def _with_torch(path: Path, *, device: str, threads: int) -> Any:
+    from regard import api
+
+    return api.load(path, device=device, threads=threads)
+
+
+def _translator_with_torch(path: Path, *, device: str, threads: int) -> TextTranslator:
+    from regard import api
+    from regard.decode.translator import Translator
+
+    return api.load_as(Translator, path, device=device, threads=threads)
 
 
 def _load_together(paths: list[Path], *, engine: str, device: str, threads: int) -> TextTranslator:
@@ -62,12 +71,7 @@ def load_translator(
     if others:
         return _load_together([path, *others], engine=engine, device=device, threads=threads)
 
-    def with_torch() -> TextTranslator:
-        from regard import api
-        from regard.decode.translator import Translator
-
-        return api.load_as(Translator, path, device=device, threads=threads)
-
+    with_torch = partial(_translator_with_torch, path, device=device, threads=threads)
     return open_translator(path, with_torch, engine=engine, device=device, threads=threads, settings=settings)
 
 

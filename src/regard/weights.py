@@ -10,7 +10,7 @@ from regard import storage
 from regard.checkpoint import as_parts, load_tensors, size_of
 from regard.config import Config
 from regard.errors import FolderError
-from regard.folder import CONFIG, MODEL, load_config, weights_file
+from regard.folder import CONFIG, MODEL, check_type, load_config, weights_file
 from regard.models import build
 from regard.models.bert import Classifier
 from regard.models.interface import Model
@@ -70,4 +70,5 @@ def load_weights(model: Model, weights: dict[str, Tensor], path: Path) -> None:
             raise FolderError(
                 f"{path} does not fit its {CONFIG}: {name} is {found}, not {expected}. Copy the folder again."
             )
+        check_type(path, name, str(weights[name].dtype).removeprefix("torch."))
         own[name].data.copy_(weights[name])

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from regard.config import TransformerConfig
 from regard.engine.binary import Variables
 from regard.engine.expressible import POSITIONS
-from regard.engine.parts import Weights, attention, checked, encoder_layer, feed_forward, files, norm, side
+from regard.engine.parts import attention, encoder_layer, feed_forward, files, norm, side
 from regard.engine.shapes import transformer_shapes
+from regard.engine.stored import Weights, checked
 from regard.text.tokenizer import BEGIN
 
 

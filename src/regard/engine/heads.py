@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import safe_open
+
+from regard.engine.stored import read
 
 Array = NDArray[np.float32]
 _erf = np.frompyfunc(math.erf, 1, 1)
@@ -44,8 +45,8 @@ class WordHead:
 
 def _read(weights: Path, *names: str) -> list[Any]:
     """Some weights of a model folder; they have been checked when the model was converted."""
-    with safe_open(weights, framework="np") as file:
-        return [file.get_tensor(name) for name in names]
+    found = read(weights, names)
+    return [found[name] for name in names]
 
 
 def _activated(x: Array, name: str) -> Array:

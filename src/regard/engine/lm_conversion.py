@@ -5,8 +5,9 @@ from pathlib import Path
 from regard.config import LmConfig
 from regard.engine.conversion import sinusoids
 from regard.engine.expressible import JOINED_POSITIONS
-from regard.engine.parts import checked, encoder_layer, files, norm, side
+from regard.engine.parts import encoder_layer, files, norm, side
 from regard.engine.shapes import lm_shapes
+from regard.engine.stored import checked
 
 
 def converted_lm(path: Path, config: LmConfig, vocabulary: int, precision: str) -> dict[str, bytes]:

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ def open_translator(
     threads: int = 0,
     settings: Mapping[str, Any] | None = None,
 ) -> TextTranslator:
-    """The model in a folder, ready to translate; `otherwise` opens it with torch.
+    """The model in a folder, ready to translate; `otherwise` opens it with torch, and can be sent to another process.
 
     With `auto`, CTranslate2 if it can do what the model and these settings ask for, and there is no GPU; what a later call
     asks for and it cannot do is left to torch as well. With `ctranslate2`, whatever it cannot do is an error.
@@ -37,8 +37,7 @@ def open_translator(
     config, about = load_config(path)
     if not chosen(engine, device, _obstacle(config, about, settings or {})):
         return otherwise()
-    # Opened once, however often it is needed.
-    return _opened(path, config, threads, cache(otherwise) if engine == "auto" else None)
+    return _opened(path, config, threads, otherwise if engine == "auto" else None)
 
 
 def chosen(engine: str, device: str, obstacle: str | None) -> bool:
@@ -68,25 +67,14 @@ def _obstacle(config: Config, about: dict[str, Any], settings: Mapping[str, Any]
 
 
 def _opened(path: Path, config: Config, threads: int, otherwise: Callable[[], TextTranslator] | None) -> TextTranslator:
-    from regard.engine.cache import kept
+    from regard.engine.cache import ConvertedModel
 
     model, tokenizer, weights = config.model, load_tokenizer(path, config.text), weights_file(path)
     assert isinstance(model, TransformerConfig | LmConfig), "no other model is without an obstacle"
     places = model.longest - 1 if model.positions == "learned" else None
     begin = isinstance(model, LmConfig)  # there it stands in the same row as the source
-
-    def convert(precision: str) -> dict[str, bytes]:
-        # Needed once in the life of a model; numpy and safetensors would cost every start.
-        if isinstance(model, LmConfig):
-            from regard.engine.lm_conversion import converted_lm
-
-            return converted_lm(weights, model, tokenizer.size, precision)
-        from regard.engine.conversion import converted
-
-        return converted(weights, model, tokenizer.size, precision)
-
     return _kind(model)(
-        lambda precision: kept(path, precision, lambda: convert(precision)),
+        ConvertedModel(path, partial(_converted, weights, model, tokenizer.size)),
         tokenizer,
         config.decode,
         longest_source=LONGEST_SOURCE if places is None else min(LONGEST_SOURCE, places - begin),
@@ -95,6 +83,17 @@ def _opened(path: Path, config: Config, threads: int, otherwise: Callable[[], Te
         otherwise=otherwise,
         folder=path,
     )
+
+
+def _converted(weights: Path, model: TransformerConfig | LmConfig, vocabulary: int, precision: str) -> dict[str, bytes]:
+    # Needed once in the life of a model; numpy and safetensors would cost every start.
+    if isinstance(model, LmConfig):
+        from regard.engine.lm_conversion import converted_lm
+
+        return converted_lm(weights, model, vocabulary, precision)
+    from regard.engine.conversion import converted
+
+    return converted(weights, model, vocabulary, precision)
 
 
 def _kind(model: TransformerConfig | LmConfig) -> "type[FastTranslator]":

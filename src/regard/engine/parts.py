@@ -1,44 +1,17 @@
-"""What every Transformer is made of, under our names and under CTranslate2's; and weights checked before they get there."""
+"""What every Transformer is made of, under our names and under CTranslate2's."""
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.numpy import load_file
 
 from regard.config import BertConfig, ClassifierConfig, LmConfig, TransformerConfig
 from regard.engine.binary import Variables, in_eight_bits, model_file
 from regard.engine.expressible import ACTIVATIONS
-from regard.engine.shapes import Shapes
-from regard.errors import FolderError, TrainingError
+from regard.engine.stored import Weights
 from regard.text.tokenizer import BEGIN, END, UNKNOWN
-
-Weights = Mapping[str, NDArray[np.generic]]
-
-
-def checked(path: Path, shapes: Shapes) -> Weights:
-    """The weights in a file, if they are those of the model: the library would not look."""
-    try:
-        weights = load_file(path)
-    except (OSError, SafetensorError) as error:
-        raise FolderError(f"{path} cannot be read as weights ({error}). Copy the folder again.") from None
-    found = {name: weight.shape for name, weight in weights.items()}
-    for name in sorted(set(shapes) | set(found)):
-        if found.get(name) != shapes.get(name):
-            raise FolderError(
-                f"{path} does not fit its config.json: {name} is {found.get(name, 'missing')}, "
-                f"not {shapes.get(name, 'there')}. Copy the folder again."
-            )
-    if not all(bool(np.isfinite(weight).all()) for weight in weights.values()):
-        raise TrainingError(
-            f"{path} holds weights that are not numbers (NaN), so nothing can be written: its training has diverged, or "
-            "it is damaged. Use an earlier checkpoint, or train again with a lower train.rate."
-        )
-    return weights
 
 
 def files(

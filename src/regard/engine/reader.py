@@ -2,15 +2,15 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
 import ctranslate2
 import numpy as np
 
-from regard.engine.cache import Files
+from regard.engine.cache import ConvertedModel, Files
 from regard.engine.heads import Array, LabelHead, WordHead
+from regard.engine.loaded import Loaded
 from regard.engine.threads import cores
 from regard.reading.gaps import Likeliest, TextFiller
 from regard.reading.labels import TextLabeller
@@ -27,7 +27,7 @@ class FastReader(TextReader):
 
     def __init__(
         self,
-        files: Callable[[str], Path | Files],
+        model: ConvertedModel,
         tokenizer: Tokenizer,
         *,
         width: int,
@@ -35,12 +35,12 @@ class FastReader(TextReader):
         threads: int,
         precision: str,
     ) -> None:
-        """`files` gives the converted model by its precision."""
+        """One copy of the model is loaded for each precision, on first use, and shared by all threads."""
         super().__init__(tokenizer, width=width, longest=longest, batch_tokens=_TOKENS)
         self.threads = threads or cores()
         self.precision = precision
-        self._files = files
-        self._engines: dict[str, ctranslate2.Encoder] = {}
+        self._model = model
+        self._engines: Loaded[ctranslate2.Encoder] = Loaded()
 
     def _vectors(self, rows: Sequence[Ids], pool: Pool) -> Array:
         hidden_BTW = self._hidden(rows)
@@ -57,7 +57,6 @@ class FastReader(TextReader):
         """As many batches at a time as there are threads."""
         if not batches:
             return
-        self._engine()  # made once, not by each thread
         with ThreadPoolExecutor(self.threads) as pool:
             yield from pool.map(read, batches)
 
@@ -72,17 +71,19 @@ class FastReader(TextReader):
         return np.array(output.last_hidden_state, np.float32)
 
     def _engine(self) -> "ctranslate2.Encoder":
-        if self.precision not in self._engines:
-            files = self._files(self.precision)
-            self._engines[self.precision] = ctranslate2.Encoder(
+        precision = self.precision
+
+        def load(files: Path | Files) -> "ctranslate2.Encoder":
+            return ctranslate2.Encoder(
                 str(files) if isinstance(files, Path) else "model",
                 files=files if isinstance(files, dict) else None,
-                compute_type=self.precision,
+                compute_type=precision,
                 inter_threads=self.threads,
                 intra_threads=1,
                 max_queued_batches=-1,
             )
-        return self._engines[self.precision]
+
+        return self._engines.get(precision, lambda: self._model.load(precision, load))
 
 
 class FastLabeller(FastReader, TextLabeller):
@@ -93,10 +94,11 @@ class FastLabeller(FastReader, TextLabeller):
         super().__init__(*given, **settings)
         self.labels = list(labels)
         self._open_head = head
+        self._heads: Loaded[LabelHead] = Loaded()
 
-    @cached_property
+    @property
     def _head(self) -> LabelHead:
-        return self._open_head()
+        return self._heads.get("head", self._open_head)
 
     def _chances(self, rows: Sequence[Ids]) -> list[list[float]]:
         chances: list[list[float]] = self._head.chances(self._hidden(rows)[:, 0]).tolist()
@@ -111,10 +113,11 @@ class FastFiller(FastReader, TextFiller):
         super().__init__(*given, **settings)
         self.guesses = guesses and self.tokenizer.mask is not None
         self._open_head = head
+        self._heads: Loaded[WordHead] = Loaded()
 
-    @cached_property
+    @property
     def _head(self) -> WordHead:
-        return self._open_head()
+        return self._heads.get("head", self._open_head)
 
     def _likeliest(self, rows: Sequence[Ids], top: int) -> list[list[Likeliest]]:
         found: list[list[Likeliest]] = [[] for _ in rows]

@@ -5,8 +5,9 @@ from pathlib import Path
 import numpy as np
 
 from regard.config import BertConfig, ClassifierConfig
-from regard.engine.parts import checked, encoder_layer, files, norm, side
+from regard.engine.parts import encoder_layer, files, norm, side
 from regard.engine.shapes import reader_shapes
+from regard.engine.stored import checked
 
 
 def converted_reader(

@@ -1,6 +1,7 @@
 """A model that reads, opened with the engine of one's choice."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -48,25 +49,25 @@ def open_reader(
 
 
 def _opened(path: Path, config: Config, about: dict[str, Any], threads: int, precision: str) -> TextReader:
-    from regard.engine.cache import kept
+    from regard.engine.cache import ConvertedModel
     from regard.engine.heads import LabelHead, WordHead
     from regard.engine.reader import FastFiller, FastLabeller
 
     model, tokenizer, weights = config.model, load_tokenizer(path, config.text), weights_file(path)
     labels = about.get("labels", [])
     assert isinstance(model, BertConfig | ClassifierConfig), "the only models of these jobs"
-
-    def convert(precision: str) -> dict[str, bytes]:
-        from regard.engine.reader_conversion import converted_reader
-
-        return converted_reader(weights, model, tokenizer.size, len(labels), precision)
-
-    def files(precision: str) -> Any:
-        return kept(path, precision, lambda: convert(precision))
-
+    converted = ConvertedModel(path, partial(_converted, weights, model, tokenizer.size, len(labels)))
     machine = {"width": model.width, "longest": model.longest, "threads": threads, "precision": precision}
     if isinstance(model, ClassifierConfig):
-        return FastLabeller(files, tokenizer, head=lambda: LabelHead(weights), labels=labels, **machine)
+        return FastLabeller(converted, tokenizer, head=partial(LabelHead, weights), labels=labels, **machine)
     guesses = "words" in about.get("heads", ["words"])
-    activation, epsilon = model.activation, model.epsilon
-    return FastFiller(files, tokenizer, head=lambda: WordHead(weights, activation, epsilon), guesses=guesses, **machine)
+    head = partial(WordHead, weights, model.activation, model.epsilon)
+    return FastFiller(converted, tokenizer, head=head, guesses=guesses, **machine)
+
+
+def _converted(
+    weights: Path, model: BertConfig | ClassifierConfig, vocabulary: int, labels: int, precision: str
+) -> dict[str, bytes]:
+    from regard.engine.reader_conversion import converted_reader
+
+    return converted_reader(weights, model, vocabulary, labels, precision)

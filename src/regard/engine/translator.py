@@ -16,7 +16,6 @@ Then too few may be left, and the text is searched once more, until more hypothe
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,8 +27,9 @@ from regard.config import DecodeConfig
 from regard.decode import translation
 from regard.decode.hypothesis import Hypothesis, length_penalty, most_tokens
 from regard.decode.translation import Asked, TextTranslator
-from regard.engine.cache import Files
+from regard.engine.cache import ConvertedModel, Files
 from regard.engine.expressible import setting_obstacle
+from regard.engine.loaded import Loaded
 from regard.engine.threads import cores
 from regard.errors import ConfigError
 from regard.text.tokenizer import BEGIN, END, PAD, UNKNOWN, Tokenizer
@@ -75,7 +75,7 @@ class FastTranslator(TextTranslator):
 
     def __init__(
         self,
-        files: Callable[[str], Path | Files],
+        model: ConvertedModel,
         tokenizer: Tokenizer,
         config: DecodeConfig,
         *,
@@ -85,16 +85,17 @@ class FastTranslator(TextTranslator):
         otherwise: Callable[[], TextTranslator] | None,
         folder: Path,
     ) -> None:
-        """`files` gives the converted model by its precision; `places` are the tokens a translation can have at all.
+        """`places` are the tokens a translation can have at all; `otherwise` opens a translator for what cannot be done here.
 
-        `otherwise` opens a translator for what cannot be done here.
+        One copy of the model is loaded for each precision and shortlist, on first use, and shared by all threads.
         """
         super().__init__(tokenizer, config, longest_source, folder)
         self.threads = threads or cores()
-        self._files = files
+        self._model = model
         self._places = places
         self._otherwise = otherwise
-        self._engines: dict[tuple[str, int, int], ctranslate2.Translator] = {}
+        self._engines: Loaded[ctranslate2.Translator] = Loaded()
+        self._others: Loaded[TextTranslator] = Loaded()
         self._names = [str(number) for number in range(tokenizer.size)]
 
     def _batches(self, asked: list[Asked], config: DecodeConfig) -> list[list[Asked]]:
@@ -108,7 +109,7 @@ class FastTranslator(TextTranslator):
             return
         if not batches:
             return
-        engine = self._engine(config, min(self.threads, len(batches)))
+        engine = self._engine(config)
         # What int8 rounds away is more than what a hypothesis or two can add; float32 is to be the same as torch.
         enough = 1 if self._precision(config) == "int8" and config.n_best == 1 else config.beam
         running = deque(self._begin(engine, batch, config, _patience(config)) for batch in batches)
@@ -134,7 +135,7 @@ class FastTranslator(TextTranslator):
                 left += again
             yield [one for one, _ in found], [hypotheses for _, hypotheses in found]
         if left and self._otherwise and (config.beam > 1 or config.shortlist):
-            yield from self._otherwise()._written(left, config)
+            yield from self._others.get("torch", self._otherwise)._written(left, config)
         elif left:
             yield left, [self._plainly(one, config) for one in left]
 
@@ -157,39 +158,46 @@ class FastTranslator(TextTranslator):
         But the score is that among all words, also if there is a shortlist.
         """
         limit, source = self._limit(one, config), self._named(one.source)
-        (result,) = self._engine(config, 1).translate_batch(
+        engine = self._engine(config)
+        (result,) = engine.translate_batch(
             [source],
             suppress_sequences=[[str(word)] for word in _FORBIDDEN],
             max_decoding_length=max(1, limit),
             **_options(config),
         )
         texts = [names[:limit] if names[-1:] != [_END] else names[:-1] for names in result.hypotheses]
-        scored = self._engine(replace(config, shortlist=0), 1).score_batch([source] * len(texts), texts)
+        scored = engine.score_batch([source] * len(texts), texts)
         found = [(names, float(sum(one.log_probs))) for names, one in zip(texts, scored, strict=True)]
         return _best(found, config)
 
     def _precision(self, config: DecodeConfig) -> str:
         return _FASTEST if config.precision == "auto" else config.precision
 
-    def _engine(self, config: DecodeConfig, workers: int) -> "ctranslate2.Translator":
-        """So many batches at a time, each in a thread of its own: two threads for one batch are slower than one."""
-        precision = self._precision(config)
-        key = (precision, workers, config.shortlist)
-        if key not in self._engines:
-            keep_memory()
-            files = self._files(precision)
-            if config.shortlist:
+    def _engine(self, config: DecodeConfig) -> "ctranslate2.Translator":
+        """As many batches at a time as threads, one thread for each: two for one batch are slower than one.
+
+        They share the weights. How many batches there are does not matter: a thread without one costs next to nothing.
+        """
+        precision, shortlist = self._precision(config), config.shortlist
+        return self._engines.get((precision, shortlist), lambda: self._opened(precision, shortlist))
+
+    def _opened(self, precision: str, shortlist: int) -> "ctranslate2.Translator":
+        keep_memory()
+        listed = self._shortlist.vocabulary_map(self._names, shortlist).encode() if shortlist else b""
+
+        def load(files: Path | Files) -> "ctranslate2.Translator":
+            if listed:
                 files = {file.name: file.read_bytes() for file in files.iterdir()} if isinstance(files, Path) else files
-                listed = self._shortlist.vocabulary_map(self._names, config.shortlist)
-                files = {**files, "vmap.txt": listed.encode()}
-            self._engines[key] = self._loaded(
+                files = {**files, "vmap.txt": listed}
+            return self._loaded(
                 files,
                 compute_type=precision,
-                inter_threads=workers,
+                inter_threads=self.threads,
                 intra_threads=1,
                 max_queued_batches=-1,
             )
-        return self._engines[key]
+
+        return self._model.load(precision, load)
 
     def _loaded(self, files: Path | Files, **settings: Any) -> "ctranslate2.Translator":
         name = str(files) if isinstance(files, Path) else "model"
@@ -218,7 +226,7 @@ class FastTranslator(TextTranslator):
             raise ConfigError(
                 f"The engine ctranslate2 cannot do {obstacle} as torch does it. Use --engine auto or torch, or leave it out."
             )
-        return self._otherwise()
+        return self._others.get("torch", self._otherwise)
 
 
 def _patience(config: DecodeConfig) -> Sequence[int]:

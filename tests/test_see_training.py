@@ -104,7 +104,8 @@ def other_job(name: str, home: Path) -> list[str]:
     if name == "classifier":
         (home / "data.tsv").write_text("".join(f"a very {word} day for us\t{word}\n" for word in ("good", "bad") * 40))
         return [str(home / "data.tsv")]
-    (home / "data.txt").write_text("one two three four five six seven\n\nseven six five four three two one\n\n" * 30)
+    lines = [f"{number} two three four five six {number + 1}" for number in range(100)]
+    (home / "data.txt").write_text("\n\n".join(lines))
     return [str(home / "data.txt")]
 
 

@@ -19,6 +19,7 @@ from regard.decode.translation import TextTranslator
 from regard.errors import ConfigError, DataError, FolderError
 from regard.synthetic import Models, back_translate, distill
 from regard.text.corpus import open_corpus
+from regard.training.loop import Display
 from untrained import leaning
 
 SOURCES = [f"{one} {other}" for one in "abcdefg" for other in "hijkl"]
@@ -79,6 +80,35 @@ def test_the_student_learns_what_the_teacher_writes_and_is_validated_on_what_is_
     assert sorted(sources + [source for source, _ in checked]) == sorted(SOURCES)
     assert [target for _, target in learned] == regard.load(teacher).translate(sources, beam=3)
     assert regard.load(tmp_path / "student").translate("a h") is not None
+
+
+def test_what_is_held_out_is_learned_from_nobody(tmp_path: Path, teacher: Path, data: list[str]) -> None:
+    """Neither other copies of it, nor what a teacher writes, nor sources without a translation."""
+    lines = Path(data[0]).read_text().splitlines()
+    Path(data[0]).write_text("".join(f"{line}\n" for line in lines * 3))
+    written = regard.load(teacher).translate(SOURCES[0])
+    with open(data[0], "a") as file:
+        file.write("".join(f"{written}\tz {n}\n" for n in range(2)) + "rare\tz z\n")
+    (tmp_path / "more.txt").write_text("\n".join([*SOURCES, "z z", "z y"]))
+    notes = Notes()
+    also = [str(tmp_path / "more.txt")]
+    distill(models(teacher), data, tmp_path / "student", CONFIG, also=also, true_pairs="too", display=notes)
+    cache = tmp_path / "student" / "cache"
+    learned, checked = pairs(cache / "mixed.tsv"), pairs(cache / "valid.tsv")
+    assert checked and len(learned) > len(checked)
+    assert not {source for source, _ in learned} & {source for source, _ in checked}
+    assert not {target for _, target in learned} & {target for _, target in checked}
+    assert any("is held out too" in note for note in notes.told)
+
+
+class Notes(Display):
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.told.append(text)
 
 
 def test_whoever_trains_after_the_writing_has_as_many_threads_as_before(teacher: Path) -> None:

@@ -24,8 +24,9 @@ from regard.loading import Opening, load, translating
 from regard.run import Outcome, train
 from regard.text.corpus import BUILTIN, Corpus, open_corpus, open_file, read_lines
 from regard.text.formats import tidy
+from regard.text.held_out import HeldOut, both_sides, hold_out, lost
 from regard.text.pair import Pair
-from regard.text.prepare import hold_out
+from regard.text.prepare import sides
 from regard.text.tokenizer import load_tokenizer
 from regard.training.distributed import World
 from regard.training.loop import Display
@@ -120,7 +121,8 @@ def distill(
 
     def write() -> str | None:
         with folder.held(to):
-            learned = _learnable(teachers, data, valid, also, to, config, true_pairs, back, progress, stop)
+            note = (display if display and world.leads else Display()).note
+            learned = _learnable(teachers, data, valid, also, to, config, true_pairs, back, progress, stop, note)
             return str(learned) if learned else None
 
     learned = world.told(write)
@@ -209,13 +211,23 @@ def _learnable(
     back: Models | None,
     progress: Progress,
     stop: Stop,
+    note: Callable[[str], None],
 ) -> Path | None:
     """What the student is to learn from, beside what it is validated on; None if it was stopped before the end."""
     cache = to / folder.CACHE
     with storage.explained(cache):
         cache.mkdir(exist_ok=True)
     corpus, checks, held_out = _parted(data, valid, config)
-    key = {"models": teachers.fingerprint(), "text": corpus.fingerprint(), "held_out": sorted(held_out)}
+    key: dict[str, Any] = {
+        "models": teachers.fingerprint(),
+        "text": corpus.fingerprint(),
+        "held_out": sorted(held_out.numbers),
+    }
+    true = [
+        pair for number, pair in enumerate(sides(corpus)) if not (number in held_out.numbers or held_out.has_like(pair))
+    ]
+    if held_out.numbers:
+        key["learned"] = len(true)
     if also:
         key["also"] = _fingerprint(also)
     if true_pairs == "only":
@@ -228,7 +240,6 @@ def _learnable(
             "Name a new folder with --to."
         )
     storage.write_file(cache / VALID, _table(checks))
-    true = [pair for number, (_, pair) in enumerate(corpus.pairs()) if number not in held_out]
     asked = [] if true_pairs == "only" else true
     sources: list[tuple[str, Made]] = [(pair.source, partial(_nearest, pair)) for pair in asked]
     sources += [(line, partial(_likeliest, line)) for line in _lines(also)]
@@ -238,14 +249,16 @@ def _learnable(
         targets: list[tuple[str, Made]] = [(pair.target, partial(_source_of, pair.target)) for pair in true]
         if not _write(back, targets, cache / BACK, key, progress, stop):
             return None
-    if true_pairs == "none" and not back:
+    written = _read(cache / DISTILLED)
+    learned = [*written, *([] if true_pairs == "none" else true), *(_read(cache / BACK) if back else [])]
+    # What teachers write, or what has no translation, may be what is validated on, too.
+    apart = [pair for pair in learned if not held_out.has_like(pair)]
+    left_out = sum(1 for _ in sides(corpus)) - len(true) - len(held_out.numbers) + len(learned) - len(apart)
+    if left_out:
+        note(lost(left_out))
+    if apart == written:
         return cache / DISTILLED
-    parts = [
-        (cache / DISTILLED).read_bytes(),
-        b"" if true_pairs == "none" else _table(true),
-        (cache / BACK).read_bytes() if back else b"",
-    ]
-    storage.write_file(cache / MIXED, b"".join(parts))
+    storage.write_file(cache / MIXED, _table(apart))
     return cache / MIXED
 
 
@@ -265,17 +278,16 @@ def _source_of(target: str, found: Sequence[Translation]) -> Pair:
     return Pair(found[0].text, target)
 
 
-def _parted(data: Sequence[str], valid: Sequence[str], config: Config) -> tuple[Corpus, list[Pair], set[int]]:
-    """The corpus; the true pairs to validate on; and which of the corpus's these are, by their place, if any."""
+def _parted(data: Sequence[str], valid: Sequence[str], config: Config) -> tuple[Corpus, list[Pair], HeldOut]:
+    """The corpus; the true pairs to validate on; and these as held out of the corpus, if they are."""
     columns = config.text.columns
     corpus = open_corpus(data, columns=columns)
     if not valid and len(data) == 1 and f"{data[0]}/valid" in BUILTIN:
         valid = [f"{data[0]}/valid"]
     if valid:
-        return corpus, [pair for _, pair in open_corpus(valid, columns=columns).pairs()], set()
-    count = sum(1 for _ in corpus.pairs())
-    held_out = hold_out(corpus, count, config.text, config.train.seed)
-    return corpus, [pair for number, (_, pair) in enumerate(corpus.pairs()) if number in held_out], held_out
+        return corpus, list(sides(open_corpus(valid, columns=columns))), HeldOut(both_sides)
+    held_out = hold_out(corpus.name, partial(sides, corpus), config.text, config.train.seed)
+    return corpus, [pair for number, pair in enumerate(sides(corpus)) if number in held_out.numbers], held_out
 
 
 def _write(
@@ -331,6 +343,12 @@ def _table(pairs: Iterable[Pair]) -> bytes:
 
 def _line(pair: Pair) -> str:
     return f"{tidy(pair.source)}\t{tidy(pair.target)}\n"
+
+
+def _read(path: Path) -> list[Pair]:
+    """The pairs of a table that was written here."""
+    with open(path, encoding="utf-8", newline="\n") as file:
+        return [Pair(source, target) for source, _, target in (line[:-1].partition("\t") for line in file)]
 
 
 def _whole_lines(path: Path) -> int:

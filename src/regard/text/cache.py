@@ -12,6 +12,7 @@ from regard.text.corpus import Corpus
 from regard.text.documents import Documents
 
 PREPARED, JOURNAL = "prepared.json", "journal.json"
+JOURNAL_FORMAT = 2  # a preparation that was interrupted under another one begins anew
 
 
 class Journal:
@@ -37,7 +38,7 @@ def once(folder: Path, key: dict[str, Any], write: Callable[[Path, Journal], lis
     if not _read(folder / PREPARED, key):
         storage.remove_folder(folder)
         unfinished = folder.with_name(folder.name + ".unfinished")
-        notes = write(unfinished, Journal(unfinished, key))
+        notes = write(unfinished, Journal(unfinished, key | {"journal": JOURNAL_FORMAT}))
         storage.write_file(unfinished / PREPARED, json.dumps({"key": key, "notes": notes}).encode())
         storage.disk.rename(unfinished, folder)
     storage.remove_file(folder / JOURNAL)

@@ -14,11 +14,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
-from itertools import zip_longest
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
 
 from regard.errors import DataError
+from regard.text.headings import pairs_heading
 from regard.text.pair import Pair
 
 LONGEST_LINE = 1 << 20  # bytes: room for a hundred thousand words, and no danger to memory
@@ -45,6 +46,7 @@ class Reason(Enum):
     LONG = f"longer than {LONGEST_LINE:,} bytes"
     ENCODING = "not valid UTF-8"
     COLUMNS = "with too few columns"
+    HEADING = "taken for a heading"
 
 
 class Fault(NamedTuple):
@@ -149,11 +151,20 @@ def parallel(sources: TextFile, targets: TextFile) -> Iterator[Row]:
 
 
 def tab_separated(file: TextFile, columns: str) -> Iterator[Row]:
-    """Two columns of a table without quoting, by number."""
+    """Two columns of a table without quoting, by number; a heading above them is left out."""
     wanted = _two(columns) or ("1", "2")
     if not all(column.isdecimal() and int(column) > 0 for column in wanted):
         raise DataError(f"text.columns {columns!r} does not suit {file.name}: give numbers from 1, such as 1,2.")
     first, second = (int(column) - 1 for column in wanted)
+    rows = _cut_at_tabs(file, first, second)
+    top = list(islice(rows, 2))
+    pairs = [row if isinstance(row, Pair) else None for _, row in top]
+    if pairs and pairs[0] and pairs_heading(pairs[0], pairs[-1]):
+        top[0] = 1, Fault(Reason.HEADING, f"{file.name}:1")
+    yield from chain(top, rows)
+
+
+def _cut_at_tabs(file: TextFile, first: int, second: int) -> Iterator[Row]:
     for number, (text, fault) in enumerate(file.lines(), 1):
         if fault or not text.strip():
             yield number, Fault(fault or Reason.EMPTY, f"{file.name}:{number}")
@@ -163,6 +174,8 @@ def tab_separated(file: TextFile, columns: str) -> Iterator[Row]:
 
 def comma_separated(file: TextFile, columns: str) -> Iterator[Row]:
     """Two columns of a CSV table with a header; a record is known by the line on which it begins."""
+    # No line is longer, so that only a field of many lines can be; and one of very many lacks its closing quote.
+    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_LINE))
     feed = _Feed(file.lines())
     records = csv.reader(feed, strict=True)
     chosen: tuple[int, int] | None = None
@@ -172,6 +185,11 @@ def comma_separated(file: TextFile, columns: str) -> Iterator[Row]:
         try:
             record = next(records, None)
         except csv.Error as error:
+            if "field limit" in str(error):
+                raise DataError(
+                    f"{place} begins a field of more than {LONGEST_LINE:,} characters. Close the quote that opens it, or "
+                    "shorten the field."
+                ) from None
             raise DataError(f"{place} is not valid CSV ({error}). Look for a quote that is not closed there.") from None
         if record is None:
             return

@@ -4,6 +4,7 @@ import json
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,14 +20,17 @@ from regard.text.batch import Rows
 from regard.text.cache import key_of, once
 from regard.text.corpus import Corpus
 from regard.text.encoding import Encoder
+from regard.text.formats import Fault, Reason
+from regard.text.headings import labels_heading
+from regard.text.held_out import Draw, HeldOut, given, kept, lost, text_alone
 from regard.text.loader import Plan, ShardLoader, plan
 from regard.text.pair import Pair
-from regard.text.prepare import Learn, Progress, Reservoir, hold_out, learn_into
+from regard.text.prepare import Learn, Progress, learn_into
+from regard.text.reservoir import Reservoir
 from regard.text.shards import Shards, ShardWriter, Tokenised, gathered
 from regard.text.share import WHOLE, Share
 from regard.text.tokenizer import BEGIN, END, PAD, Tokenizer, load_tokenizer
 
-HEADINGS = {"label", "labels", "class", "category", "target"}
 MOST_LABELS = 1000
 
 
@@ -43,9 +47,14 @@ class PreparedLabels:
 
 def labelled_texts(corpus: Corpus) -> Iterator[tuple[int, Pair]]:
     """The corpus's pairs of text and label, without the heading that a table may begin with."""
+    headed = False
     for line, pair in corpus.pairs():
-        if line > 1 or pair.target.lower() not in HEADINGS:
+        if line == 1 and labels_heading(pair):
+            headed = True
+        else:
             yield line, pair
+    if headed:
+        corpus.skipped.add(Fault(Reason.HEADING, corpus.place(1)))
 
 
 def prepare_labels(
@@ -63,8 +72,10 @@ def _write(
     train: Corpus, valid: Corpus | None, config: TextConfig, folder: Path, seed: int, progress: Progress, learn: Learn
 ) -> list[str]:
     drawn, found = Reservoir[str](config.learn_from, random.Random(seed)), set[str]()
-    for _, pair in labelled_texts(train):
+    draw = Draw(config, seed, text_alone)
+    for pair in _pairs(train):
         drawn.offer(pair.source)
+        draw.offer(pair)
         found.add(pair.target)
         if len(found) > MOST_LABELS:
             raise DataError(f"{train.name} has more than {MOST_LABELS:,} labels. Is its second column the label?")
@@ -72,33 +83,57 @@ def _write(
     if len(labels) < 2:
         raise DataError(f"{train.name} has no two different labels, only {labels}. Name the columns: TEXT,LABEL.")
     notes = [str(train.skipped)] if train.skipped.total else []
-    held_out: set[int] = set()
     if valid is None:
-        held_out = hold_out(train, drawn.offered, config, seed)
-        notes.append(f"held out {len(held_out):,} of {drawn.offered:,} texts for validation, as no --valid was given")
+        apart, note = draw.chosen(train.name, partial(_pairs, train), partial(progress, "looking for copies"))
+        notes.append(note)
+    else:
+        apart = given(partial(_pairs, valid), text_alone)
     tokenizer = learn_into(drawn.kept, config, folder, progress, learn, notes)
     storage.write_file(folder / "labels.json", json.dumps(labels, ensure_ascii=False).encode())
-    numbers = {label: number for number, label in enumerate(labels)}
     writers = {side: ShardWriter(folder / side, tokenizer.size) for side in ("train", "valid")}
     with Encoder(tokenizer, folder, config, drawn.offered) as encoder:
-        for name, corpus in [("train", train)] + ([("valid", valid)] if valid else []):
-            done = 0
-            for chunk, encoded in encoder.chunks(labelled_texts(corpus), lambda row: (row[1].source,)):
-                rows: dict[str, list[Tokenised]] = {side: [] for side in writers}
-                for (line, pair), ids in zip(chunk, encoded.lists(), strict=True):
-                    if pair.target not in numbers:
-                        place = corpus.place(line)
-                        raise DataError(f"{place} has the label {pair.target!r}, which training never shows.")
-                    side = "valid" if name == "valid" or done in held_out else "train"
-                    target = [numbers[pair.target]]
-                    rows[side].append(Tokenised(line, ids, target, pair if side == "valid" else None))
-                    done += 1
-                for side, writer in writers.items():
-                    writer.add(gathered(rows[side]))
-                progress("tokenising", done)
+        alike = _tokenise(train, valid, apart, labels, encoder, writers, progress)
+    if alike:
+        notes.append(lost(alike, "text") if valid is None else kept(alike, valid.name, "text"))
+    return notes
+
+
+def _pairs(corpus: Corpus) -> Iterator[Pair]:
+    return (pair for _, pair in labelled_texts(corpus))
+
+
+def _tokenise(
+    train: Corpus,
+    valid: Corpus | None,
+    apart: HeldOut,
+    labels: list[str],
+    encoder: Encoder,
+    writers: dict[str, ShardWriter],
+    progress: Progress,
+) -> int:
+    """Write the shards; how many texts to train on are also among those to validate on."""
+    numbers, alike = {label: number for number, label in enumerate(labels)}, 0
+    for name, corpus in [("train", train)] + ([("valid", valid)] if valid else []):
+        done = 0
+        for chunk, encoded in encoder.chunks(labelled_texts(corpus), lambda row: (row[1].source,)):
+            rows: dict[str, list[Tokenised]] = {side: [] for side in writers}
+            for (line, pair), ids in zip(chunk, encoded.lists(), strict=True):
+                if pair.target not in numbers:
+                    place = corpus.place(line)
+                    raise DataError(f"{place} has the label {pair.target!r}, which training never shows.")
+                side = "valid" if name == "valid" or done in apart.numbers else "train"
+                done += 1
+                if side == "train" and apart.has_like(pair):
+                    alike += 1
+                    if apart.numbers:
+                        continue
+                rows[side].append(Tokenised(line, ids, [numbers[pair.target]], pair if side == "valid" else None))
+            for side, writer in writers.items():
+                writer.add(gathered(rows[side]))
+            progress("tokenising", done)
     for writer in writers.values():
         writer.close()
-    return notes
+    return alike
 
 
 UNLABELLED = -100

@@ -6,9 +6,10 @@ A preparation that is interrupted goes on where it stopped: the journal tells ho
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +19,11 @@ from regard.config import TextConfig
 from regard.errors import DataError
 from regard.text.bulk import Encoded
 from regard.text.cache import Journal, key_of, once
-from regard.text.corpus import Corpus
+from regard.text.corpus import BuiltinCorpus, Corpus
 from regard.text.encoding import AT_A_TIME, Encoder
+from regard.text.held_out import Draw, HeldOut, KeysOf, both_sides, given, kept, lost, taken_up
 from regard.text.pair import Pair
+from regard.text.reservoir import Reservoir
 from regard.text.shards import Block, Shards, ShardWriter, Written, stored
 from regard.text.tokenizer import Tokenizer, load_tokenizer
 
@@ -56,16 +59,18 @@ def prepare(
 ) -> Prepared:
     """Learn the tokenizer and tokenise all pairs into `folder`, or take up what an earlier call left there.
 
-    Without `valid`, a slice of `train` is held out.
+    Without `valid`, a slice of `train` is held out, and what has a source or target of it is left out.
     """
 
     def write(new: Path, journal: Journal) -> list[str]:
+        apart = None
         if "learned" not in journal.done:
-            journal.tell("learned", _learn(train, valid, config, new, seed, progress, learn))
+            learned, apart = _learn(train, valid, config, new, seed, progress, learn)
+            journal.tell("learned", learned)
         learned = journal.done["learned"]
-        held_out = hold_out(train, learned["pairs"], config, seed) if valid is None else set[int]()
+        apart = apart or set_apart(train, valid, learned["held_out"], both_sides)
         corpora = [train] if valid is None else [train, valid]
-        return [*learned["notes"], *_tokenise(corpora, held_out, learned["pairs"], config, new, progress, journal)]
+        return [*learned["notes"], *_tokenise(corpora, apart, learned["pairs"], config, new, progress, journal)]
 
     notes = once(folder, key_of(train, valid, config, seed), write)
     tokenizer = load_tokenizer(folder, config)
@@ -80,15 +85,36 @@ def _learn(
     seed: int,
     progress: Progress,
     learn: Learn,
-) -> dict[str, Any]:
-    """Count the pairs and store the tokenizer; what there is to know of both."""
-    pairs, sentences = _draw(train, config.learn_from, seed, progress)
+) -> tuple[dict[str, Any], HeldOut]:
+    """Count the pairs, choose those to hold out and store the tokenizer; what there is to know of it all."""
+    drawn, draw = Reservoir[Pair](max(1, config.learn_from // 2), random.Random(seed)), Draw(config, seed, both_sides)
+    for count, (_, pair) in enumerate(train.pairs(), start=1):
+        drawn.offer(pair)
+        if valid is None:
+            draw.offer(pair)
+        if count % AT_A_TIME == 0:
+            progress("reading", count)
     notes = [str(train.skipped)] if train.skipped.total else []
     if valid is None:
-        held_out = len(hold_out(train, pairs, config, seed))
-        notes.append(f"held out {held_out:,} of {pairs:,} pairs for validation, as no --valid was given")
-    learn_into(sentences, config, folder, progress, learn, notes)
-    return {"pairs": pairs, "notes": notes}
+        apart, note = draw.chosen(train.name, partial(sides, train), partial(progress, "looking for copies"))
+        notes.append(note)
+    else:
+        apart = set_apart(train, valid, [], both_sides)
+    learn_into([side for pair in drawn.kept for side in pair], config, folder, progress, learn, notes)
+    return {"pairs": drawn.offered, "held_out": sorted(apart.numbers), "notes": notes}, apart
+
+
+def set_apart(train: Corpus, valid: Corpus | None, held_out: list[int], keys_of: KeysOf) -> HeldOut:
+    """The pairs to validate on, held out of `train` before or given, to look for others like them."""
+    if valid is None:
+        return taken_up(partial(sides, train), held_out, keys_of)
+    # The parts of a built-in corpus were made apart; a short answer to a sum may still occur in several.
+    return HeldOut(keys_of) if isinstance(valid, BuiltinCorpus) else given(partial(sides, valid), keys_of)
+
+
+def sides(corpus: Corpus) -> Iterator[Pair]:
+    """The pairs without the numbers of their lines."""
+    return (pair for _, pair in corpus.pairs())
 
 
 @dataclass
@@ -100,6 +126,8 @@ class _Position:
     pairs: int = 0
     """And so many of the one that follows."""
     too_long: int = 0
+    alike: int = 0
+    """Pairs of the first corpus whose source or target is also validated on."""
     notes: list[str] = field(default_factory=list)
     train: Written = field(default_factory=Written)
     valid: Written = field(default_factory=Written)
@@ -111,7 +139,7 @@ class _Position:
 
 def _tokenise(
     corpora: list[Corpus],
-    held_out: set[int],
+    apart: HeldOut,
     pairs: int,
     config: TextConfig,
     folder: Path,
@@ -127,15 +155,16 @@ def _tokenise(
         for corpus in corpora[at.corpora :]:
             rows = skipped(corpus.pairs(), at.pairs, progress)
             for chunk, encoded in encoder.chunks(rows, lambda row: row[1]):
-                longest_N = encoded.lengths.reshape(-1, 2).max(1)
-                if at.corpora:
-                    for_valid_N = np.ones(len(chunk), bool)
-                else:
-                    for_valid_N = np.array([at.pairs + n in held_out for n in range(len(chunk))])
-                for_train_N = ~for_valid_N & (longest_N <= config.longest)
-                train.add(_chosen(chunk, encoded, for_train_N, keep_text=config.sampling > 0))
+                fitting_N = encoded.lengths.reshape(-1, 2).max(1) <= config.longest
+                for_valid_N, alike_N = np.full((2, len(chunk)), bool(at.corpora))
+                if not at.corpora:
+                    for_valid_N = np.array([at.pairs + n in apart.numbers for n in range(len(chunk))])
+                    alike_N = ~for_valid_N & np.array([apart.has_like(pair) for _, pair in chunk])
+                    at.alike += int(alike_N.sum())
+                candidates_N = ~for_valid_N & ~(alike_N & bool(apart.numbers))
+                train.add(_chosen(chunk, encoded, candidates_N & fitting_N, keep_text=config.sampling > 0))
                 valid.add(_chosen(chunk, encoded, for_valid_N, keep_text=True))
-                at.too_long += int((~for_train_N & ~for_valid_N).sum())
+                at.too_long += int((candidates_N & ~fitting_N).sum())
                 at.pairs += len(chunk)
                 progress("tokenising", at.pairs)
                 if at.pairs % SAVED_EVERY == 0:
@@ -151,7 +180,8 @@ def _tokenise(
     train.close()
     valid.close()
     left_out = f"left out {at.too_long:,} pairs longer than {config.longest} tokens (text.longest)"
-    return at.notes + [left_out] * bool(at.too_long)
+    alike = lost(at.alike) if apart.numbers else kept(at.alike, corpora[-1].name)
+    return at.notes + [left_out] * bool(at.too_long) + [alike] * bool(at.alike)
 
 
 def _chosen(
@@ -187,38 +217,3 @@ def learn_into(
         notes.append(f"the text fills a vocabulary of {tokenizer.size:,}, not {config.vocabulary:,}")
     storage.write_file(folder / tokenizer.file_name, tokenizer.as_bytes())
     return tokenizer
-
-
-class Reservoir(Generic[T]):
-    """Some of many things, each as likely as every other, in one pass (Vitter 1985, algorithm R)."""
-
-    def __init__(self, most: int, chosen: random.Random) -> None:
-        self.kept: list[T] = []
-        self.offered = 0
-        self._most, self._random = most, chosen
-
-    def offer(self, thing: T) -> None:
-        """Perhaps keep it."""
-        self.offered += 1
-        if len(self.kept) < self._most:
-            self.kept.append(thing)
-        elif (place := self._random.randrange(self.offered)) < self._most:
-            self.kept[place] = thing
-
-
-def _draw(corpus: Corpus, most: int, seed: int, progress: Progress) -> tuple[int, list[str]]:
-    """Count the pairs and draw sentences evenly from all of them."""
-    drawn = Reservoir[Pair](max(1, most // 2), random.Random(seed))
-    for count, (_, pair) in enumerate(corpus.pairs(), start=1):
-        drawn.offer(pair)
-        if count % AT_A_TIME == 0:
-            progress("reading", count)
-    return drawn.offered, [side for pair in drawn.kept for side in pair]
-
-
-def hold_out(corpus: Corpus, count: int, config: TextConfig, seed: int) -> set[int]:
-    """Numbers of the pairs to validate on, when there are no others."""
-    size = min(config.held_out, count // 10)
-    if not size:
-        raise DataError(f"{corpus.name} has only {count} pairs, too few to hold some out for validation. Give --valid.")
-    return set(random.Random(f"held out {seed}").sample(range(count), size))

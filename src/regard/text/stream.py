@@ -61,6 +61,11 @@ class StreamWriter:
         if len(self._ids) >= WRITTEN_AT_A_TIME:
             self._write()
 
+    def end(self) -> None:
+        """End the document here, if one is open."""
+        if self._at.open:
+            self.add([], size=0, closes=True)
+
     def save(self) -> Appended:
         """Wait until all that was added is on the disk."""
         self._write()
@@ -70,8 +75,7 @@ class StreamWriter:
 
     def close(self) -> None:
         """Write what is left, then the index, without which the folder does not count."""
-        if self._at.open:
-            self.add([], size=0, closes=True)
+        self.end()
         self.save()
         index = {"dtype": self._dtype.name, "bytes": self._at.bytes}
         storage.write_file(self._folder / "index.json", json.dumps(index).encode())

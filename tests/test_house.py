@@ -82,7 +82,7 @@ MAY_IMPORT = {
     "estimate": {"allocator", "config", "errors", "device", "models", "scale", "text", "training"},
     "run": RUN,
     "api": API,
-    "loading": {"api", "decode", "engine", "errors", "folder", "reading"},
+    "loading": {"api", "decode", "engine", "errors", "folder", "reading", "text"},
     "show": {"errors", "text", "see", "decode", "reading"},
     "demo": API | {"api", "show"},
     "synthetic": RUN | {"run", "decode", "loading", "metrics"},
@@ -130,6 +130,7 @@ def test_a_model_never_imports_another() -> None:
 def test_what_reads_text_and_scores_it_needs_no_torch() -> None:
     text = [
         "alignment",
+        "arguments",
         "bulk",
         "cache",
         "corpus",

@@ -25,6 +25,7 @@ from regard.reading.classify import Labeller
 from regard.reading.fill import Filler
 from regard.run import Outcome
 from regard.see.trace import Facts
+from regard.text.arguments import paths_of
 from regard.text.corpus import open_corpus
 from regard.text.pair import Pair
 from regard.training.distributed import joined
@@ -104,7 +105,7 @@ def train(
     table = merge(*tables, chosen, given)
     first, words = (Path(path) if path else None for path in (start, words_of))
     config = folder.settings_over(table, first, words)
-    texts = _names(data), _names(valid)
+    texts = paths_of(data, "data"), paths_of(valid, "valid")
     with joined(shard=shard) as world:
         return run.train(
             texts[0],
@@ -182,18 +183,18 @@ def score(
     path: str | Path | Sequence[str | Path], data: Data, *, columns: str = "", device: str = "auto", **settings: Any
 ) -> Report:
     """Translate a test set with the model in a folder, or in several together, and compare. `settings` as for `evaluate`."""
-    translator = load_together([path] if isinstance(path, str | Path) else path, device=device)
+    translator = load_together(paths_of(path, "path"), device=device)
     return evaluate(translator, read_pairs(data, columns), **settings)
 
 
 def check(data: Data, *, columns: str = "") -> DataReport:
     """What is in a corpus, and what is wrong with it."""
-    return check_corpus(open_corpus(_names(data), columns=columns))
+    return check_corpus(open_corpus(paths_of(data, "data"), columns=columns))
 
 
 def read_pairs(data: Data, columns: str = "") -> list[Pair]:
     """All pairs of a corpus, in memory."""
-    return [pair for _, pair in open_corpus(_names(data), columns=columns).pairs()]
+    return [pair for _, pair in open_corpus(paths_of(data, "data"), columns=columns).pairs()]
 
 
 def _facts(path: Path, model: Model, config: Config) -> Facts:
@@ -206,7 +207,3 @@ def _facts(path: Path, model: Model, config: Config) -> Facts:
     ]
     parameters = sum(parameter.numel() for parameter in weights_of(model).values())
     return Facts(model_name(config.model), parameters, path.name, tuple(shown))
-
-
-def _names(data: Data) -> list[str]:
-    return [str(data)] if isinstance(data, str | Path) else [str(name) for name in data]

@@ -2,6 +2,7 @@
 
 RegardError            every message a user can cause; the command line prints it on one line and exits with `code`
 ├── ConfigError        a setting that does not exist or cannot be
+├── ArgumentError      something else than a text where a text is wanted; a TypeError too
 ├── DataError          text that cannot be read or used
 ├── FolderError        a model folder or checkpoint that is missing, damaged or does not fit
 ├── BusyError          another process is training in this folder
@@ -22,6 +23,12 @@ class RegardError(Exception):
 
 class ConfigError(RegardError):
     """A setting that does not exist or cannot be."""
+
+    code = 2
+
+
+class ArgumentError(RegardError, TypeError):
+    """Something else than a text where a text is wanted: a mistake of who calls from Python."""
 
     code = 2
 

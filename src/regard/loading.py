@@ -1,6 +1,7 @@
 """`regard.load`: a model folder opened with the engine of one's choice. Torch is imported only if it is the one."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -12,6 +13,7 @@ from regard.engine.opening import chosen, open_translator
 from regard.engine.threads import cores
 from regard.errors import ConfigError
 from regard.folder import load_config
+from regard.text.arguments import paths_of
 
 if TYPE_CHECKING:
     from regard.reading.texts import TextReader
@@ -21,7 +23,7 @@ T = TypeVar("T", bound="TextReader")
 
 
 def load(
-    path: str | Path | Sequence[str | Path], *, engine: str = "torch", device: str = "auto", threads: int = 0
+    path: str | Path | Iterable[str | Path], *, engine: str = "torch", device: str = "auto", threads: int = 0
 ) -> Any:
     """The model in a folder, ready for what it learned; or a Translator that averages those in several.
 
@@ -30,7 +32,7 @@ def load(
     CTranslate2 cannot do.
     """
     if not isinstance(path, str | Path):
-        paths = [Path(one) for one in path]
+        paths = [Path(one) for one in paths_of(path, "path")]
         return _load_together(paths, engine=engine, device=device, threads=threads)
     path = Path(path)
     with_torch = partial(_with_torch, path, device=device, threads=threads)
@@ -77,19 +79,22 @@ def load_translator(
 
 def rescored(
     translator: TextTranslator,
-    judges: Sequence[str | Path],
+    judges: str | Path | Iterable[str | Path],
     weight: float = 1.0,
     *,
     device: str = "auto",
     threads: int = 0,
 ) -> TextTranslator:
     """The translator, whose n-best lists the models in these folders sort anew: translators, or language models."""
-    if not judges:
+    paths = paths_of(judges, "judges")
+    if not isinstance(weight, int | float) or not math.isfinite(weight):
+        raise ConfigError(f"weight must be a number, not {weight!r}. Give how much each judge counts, such as 1.")
+    if not paths:
         return translator
     from regard import api
     from regard.decode.rescored import Rescored
 
-    return Rescored(translator, [api.load_judge(path, device=device, threads=threads) for path in judges], weight)
+    return Rescored(translator, [api.load_judge(path, device=device, threads=threads) for path in paths], weight)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Some texts, as one model or several read them: all that can be found out about their attention, for one page."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from regard.see.contrast import Move, contrast
 from regard.see.data import page_of
 from regard.see.knockout import Knockout, Knockouts
 from regard.see.trace import Trace
+from regard.text.arguments import text_of, texts_of
 from regard.text.tokenizer import MASKED
 
 Note = Callable[[str], None]
@@ -75,7 +76,7 @@ class Exhibit:
 
 def look(
     models: Sequence[Any],
-    texts: Sequence[str],
+    texts: str | Iterable[str],
     *,
     target: str | None = None,
     between: tuple[str, str] | None = None,
@@ -90,6 +91,9 @@ def look(
     the second. `word` is the one whose probability the knock-outs tell; by default it is the first in which two
     translations differ, else the one that needs the heads most.
     """
+    texts = texts_of(texts, "texts").texts
+    between = (text_of(between[0], "between"), text_of(between[1], "between")) if between else None
+    target = None if target is None else text_of(target, "target")
     items = [(model, text) for model in models for text in texts]
     if len(items) > MOST:
         raise DataError(f"{len(items)} pictures are too many for one page; {MOST} are the most. Give fewer texts.")

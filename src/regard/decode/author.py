@@ -1,8 +1,8 @@
 """A language model that goes on with a text: a beginning in, a continuation out."""
 
 import dataclasses
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, overload
 
 import torch
 
@@ -15,6 +15,7 @@ from regard.errors import ConfigError, DataError
 from regard.models.interface import LanguageModel, Source
 from regard.see.trace import Facts, Trace
 from regard.see.tracing import Watched, trace_text
+from regard.text.arguments import Texts, text_of, texts_of
 from regard.text.tokenizer import BEGIN, END, PAD, Tokenizer
 
 _DEFAULTS = DecodeConfig()
@@ -51,12 +52,29 @@ class Author:
         # What is remembered of a text by a recurrent model has no length.
         self.window = 0 if model.carries or not limits else min(limits)
 
-    def write(self, prompt: str = "", **settings: Any) -> str:
-        """The prompt and how it goes on; `max_length` counts the tokens written after it."""
-        return self.n_best(prompt, **settings)[0]
+    @overload
+    def write(self, prompt: str = "", **settings: Any) -> str: ...
 
-    def n_best(self, prompt: str = "", **settings: Any) -> list[str]:
-        """The prompt with each of several continuations, the best first."""
+    @overload
+    def write(self, prompt: Iterable[str], **settings: Any) -> list[str]: ...
+
+    def write(self, prompt: str | Iterable[str] = "", **settings: Any) -> str | list[str]:
+        """The prompt and how it goes on; `max_length` counts the tokens written after it. Of several, each by itself."""
+        given = texts_of(prompt, "prompt")
+        return given.answer([found[0] for found in self._found(given, settings)])
+
+    @overload
+    def n_best(self, prompt: str = "", **settings: Any) -> list[str]: ...
+
+    @overload
+    def n_best(self, prompt: Iterable[str], **settings: Any) -> list[list[str]]: ...
+
+    def n_best(self, prompt: str | Iterable[str] = "", **settings: Any) -> list[str] | list[list[str]]:
+        """The prompt with each of several continuations, the best first. Of several prompts, each by itself."""
+        given = texts_of(prompt, "prompt")
+        return given.answer(self._found(given, settings))
+
+    def _found(self, given: Texts, settings: dict[str, Any]) -> list[list[str]]:
         config = read({"decode": {**dataclasses.asdict(self.config), **settings}}).decode
         if config.shortlist:
             raise ConfigError(
@@ -64,6 +82,9 @@ class Author:
             )
         if config.mbr:
             raise ConfigError("decode.mbr is for translations, and this model goes on with a text. Set mbr=0.")
+        return [self._written(text, config) for text in given.texts]
+
+    def _written(self, prompt: str, config: DecodeConfig) -> list[str]:
         (ids,) = self.tokenizer.encode([prompt])
         begun = self.tokenizer.decode(ids)
         texts = []
@@ -73,11 +94,18 @@ class Author:
             texts.append(prompt + whole.removeprefix(begun) if whole.startswith(begun) else whole)
         return texts
 
-    def log_probabilities(self, texts: Sequence[str]) -> list[tuple[float, int]]:
-        """For each text, the natural logarithm of its probability and its number of tokens, end counted."""
-        writes = [[BEGIN, *ids, END] for ids in self.tokenizer.encode(texts)]
-        totals = [0.0] * len(texts)
-        order = sorted(range(len(texts)), key=lambda n: len(writes[n]))
+    @overload
+    def log_probabilities(self, texts: str) -> tuple[float, int]: ...  # type: ignore[overload-overlap]
+
+    @overload
+    def log_probabilities(self, texts: Iterable[str]) -> list[tuple[float, int]]: ...
+
+    def log_probabilities(self, texts: str | Iterable[str]) -> tuple[float, int] | list[tuple[float, int]]:
+        """For each text, or one, the natural logarithm of its probability and its number of tokens, end counted."""
+        given = texts_of(texts, "texts")
+        writes = [[BEGIN, *ids, END] for ids in self.tokenizer.encode(given.texts)]
+        totals = [0.0] * len(writes)
+        order = sorted(range(len(writes)), key=lambda n: len(writes[n]))
         for first in range(0, len(order), _JUDGED_AT_A_TIME):
             some = order[first : first + _JUDGED_AT_A_TIME]
             longest = len(writes[some[-1]])
@@ -86,7 +114,7 @@ class Author:
                 found = judge(self.model, self._nothing(len(some)), torch.tensor(rows, device=self.device))
             for n, judged in zip(some, found, strict=True):
                 totals[n] = judged.log_probability
-        return [(total, len(ids) - 1) for total, ids in zip(totals, writes, strict=True)]
+        return given.answer([(total, len(ids) - 1) for total, ids in zip(totals, writes, strict=True)])
 
     def attention(self, text: str) -> Trace:
         """Where the model looks as it reads the text, from its beginning or at most from a window's length before its end.
@@ -97,6 +125,7 @@ class Author:
 
     def watched(self, text: str) -> Watched:
         """The same, with the modules that did it."""
+        text = text_of(text, "text")
         (ids,) = self.tokenizer.encode([text])
         if not ids:
             raise DataError("There is nothing to look at in an empty text. Give a sentence.")

@@ -9,6 +9,7 @@ from regard.decode.translator import Translator
 from regard.errors import FolderError, TraceError
 from regard.see.trace import Facts
 from regard.see.tracing import Watched
+from regard.text.arguments import text_of
 
 
 class Together(Translator):
@@ -31,4 +32,5 @@ class Together(Translator):
 
     def watched(self, source: str, target: str | None = None, **settings: Any) -> Watched:
         """Not for several at once."""
+        _ = text_of(source, "source"), target if target is None else text_of(target, "target"), self._with(settings)
         raise TraceError("Each of several models looks for itself. Look at one of them: regard see DIR TEXT")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 from regard.config import DecodeConfig, read
 from regard.decode.hypothesis import Hypothesis
 from regard.errors import ConfigError, DataError
+from regard.text.arguments import each_text, text_of, texts_of, whole_number
 from regard.text.tokenizer import END, Tokenizer
 
 if TYPE_CHECKING:
@@ -85,44 +86,61 @@ class TextTranslator(ABC):
         """The hypotheses of every text, best first: some texts at a time, in any order."""
 
     @overload
-    def translate(self, texts: str, *, prefix: str = "", **settings: Any) -> str: ...
+    def translate(self, texts: str, *, prefix: str | Iterable[str] = "", **settings: Any) -> str: ...
 
     @overload
-    def translate(self, texts: Sequence[str], *, prefix: str | Sequence[str] = "", **settings: Any) -> list[str]: ...
+    def translate(self, texts: Iterable[str], *, prefix: str | Iterable[str] = "", **settings: Any) -> list[str]: ...
 
     def translate(
-        self, texts: str | Sequence[str], *, prefix: str | Sequence[str] = "", **settings: Any
+        self, texts: str | Iterable[str], *, prefix: str | Iterable[str] = "", **settings: Any
     ) -> str | list[str]:
         """The best translation of each text; of one text alone, if one is given. Each begins with its prefix."""
-        found = self.n_best([texts] if isinstance(texts, str) else texts, prefix=prefix, **settings)
-        best = [translations[0].text for translations in found]
-        return best[0] if isinstance(texts, str) else best
+        given = texts_of(texts, "texts")
+        return given.answer([found[0].text for found in self.n_best(given.texts, prefix=prefix, **settings)])
+
+    @overload
+    def n_best(
+        self, texts: str, *, prefix: str | Iterable[str] = "", progress: Progress | None = None, **settings: Any
+    ) -> list[Translation]: ...
+
+    @overload
+    def n_best(
+        self,
+        texts: Iterable[str],
+        *,
+        prefix: str | Iterable[str] = "",
+        progress: Progress | None = None,
+        **settings: Any,
+    ) -> list[list[Translation]]: ...
 
     def n_best(
         self,
-        texts: Sequence[str],
+        texts: str | Iterable[str],
         *,
-        prefix: str | Sequence[str] = "",
+        prefix: str | Iterable[str] = "",
         progress: Progress | None = None,
         **settings: Any,
-    ) -> list[list[Translation]]:
-        """The `n_best` translations of each text, best first."""
-        prefixes = [prefix] * len(texts) if isinstance(prefix, str) else list(prefix)
-        if len(prefixes) != len(texts):
-            raise DataError(f"{len(prefixes)} prefixes for {len(texts)} texts. Give one for each, or one for all.")
-        return self._search(list(texts), prefixes, self._with(settings), progress)
+    ) -> list[Translation] | list[list[Translation]]:
+        """The `n_best` translations of each text, best first; of one text alone, if one is given."""
+        given, begin = texts_of(texts, "texts"), texts_of(prefix, "prefix")
+        prefixes = begin.texts * len(given.texts) if begin.alone else begin.texts
+        if len(prefixes) != len(given.texts):
+            raise DataError(
+                f"{len(prefixes)} prefixes for {len(given.texts)} texts. Give one for each, or one for all."
+            )
+        return given.answer(self._search(given.texts, prefixes, self._with(settings), progress))
 
     def stream(
-        self, lines: Iterable[str], *, chunk: int = 1000, prefix: str = "", **settings: Any
+        self, lines: str | Iterable[str], *, chunk: int = 1000, prefix: str = "", **settings: Any
     ) -> Iterator[list[Translation]]:
         """`n_best` for any number of lines: reads and translates a chunk at a time, and yields in the lines' order.
 
         A line the model cannot read, such as one that is too long, is reported by a logged warning and gives an
         empty translation, so that the output keeps in step with the input.
         """
-        if chunk < 1:
+        if whole_number(chunk, "chunk") < 1:
             raise ConfigError(f"A chunk of {chunk} lines can hold nothing. Give at least 1.")
-        return self._stream(iter(lines), chunk, prefix, self._with(settings))
+        return self._stream(each_text(lines, "lines"), chunk, text_of(prefix, "prefix"), self._with(settings))
 
     def _with(self, settings: dict[str, Any]) -> DecodeConfig:
         return read({"decode": {**dataclasses.asdict(self.config), **settings}}).decode if settings else self.config

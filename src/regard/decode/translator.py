@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import torch
 from torch import Tensor
@@ -23,6 +23,7 @@ from regard.see.beam import Step, Tree, grow
 from regard.see.knockout import Knockouts, knockouts, of_writer
 from regard.see.trace import Facts, Trace
 from regard.see.tracing import Watched, trace_pair
+from regard.text.arguments import pairs_of, text_of, word_of
 from regard.text.tokenizer import BEGIN, END, PAD, Tokenizer
 
 _DEFAULTS = DecodeConfig()
@@ -53,24 +54,39 @@ class Translator(TextTranslator):
         self.model = model.to(self.device)
         self.facts = facts or Facts(type(model).__name__)
 
-    def log_probabilities(self, sources: Sequence[str], targets: Sequence[str]) -> list[tuple[float, int]]:
-        """For each pair, the natural logarithm of the target's probability and its number of tokens, end counted."""
-        return [(judged.log_probability, judged.tokens) for judged in self.judge(sources, targets)]
+    @overload
+    def log_probabilities(self, sources: str, targets: str) -> tuple[float, int]: ...  # type: ignore[overload-overlap]
 
-    def judge(self, sources: Sequence[str], targets: Sequence[str]) -> list[Judged]:
+    @overload
+    def log_probabilities(self, sources: Iterable[str], targets: Iterable[str]) -> list[tuple[float, int]]: ...
+
+    def log_probabilities(
+        self, sources: str | Iterable[str], targets: str | Iterable[str]
+    ) -> tuple[float, int] | list[tuple[float, int]]:
+        """For each pair, the natural logarithm of the target's probability and its number of tokens, end counted."""
+        given, beside = pairs_of(sources, targets)
+        judged = self.judge(given.texts, beside.texts)
+        return given.answer([(one.log_probability, one.tokens) for one in judged])
+
+    @overload
+    def judge(self, sources: str, targets: str) -> Judged: ...  # type: ignore[overload-overlap]
+
+    @overload
+    def judge(self, sources: Iterable[str], targets: Iterable[str]) -> list[Judged]: ...
+
+    def judge(self, sources: str | Iterable[str], targets: str | Iterable[str]) -> Judged | list[Judged]:
         """How likely each target is, and how many of its tokens the model would have written after the right ones."""
-        if len(sources) != len(targets):
-            raise DataError(f"{len(sources)} sources but {len(targets)} targets. Give as many of each.")
-        reads = [[*ids, END] for ids in self._encode(sources)]
-        writes = [[BEGIN, *ids, END] for ids in self._encode(targets)]
+        given, beside = pairs_of(sources, targets)
+        reads = [[*ids, END] for ids in self._encode(given.texts)]
+        writes = [[BEGIN, *ids, END] for ids in self._encode(beside.texts)]
         lengths = [max(len(read), len(write)) for read, write in zip(reads, writes, strict=True)]
         found: dict[int, Judged] = {}
-        for batch in _batches(range(len(sources)), lengths, self.config.batch_tokens):
-            with evaluating(self.model), _naming(sources[batch[0]]):
+        for batch in _batches(range(len(reads)), lengths, self.config.batch_tokens):
+            with evaluating(self.model), _naming(given.texts[batch[0]]):
                 source = self._source([reads[n] for n in batch])
                 judged = judge(self.model, source, self._padded([writes[n] for n in batch]))
             found |= zip(batch, judged, strict=True)
-        return [found[n] for n in range(len(sources))]
+        return given.answer([found[n] for n in range(len(reads))])
 
     def attention(self, source: str, target: str | None = None, **settings: Any) -> Trace:
         """Where the model looks as it reads the source and writes the target, or else its own translation.
@@ -81,9 +97,11 @@ class Translator(TextTranslator):
 
     def watched(self, source: str, target: str | None = None, **settings: Any) -> Watched:
         """The same, with the modules that did it."""
+        source, config = text_of(source, "source"), self._with(settings)
+        written = None if target is None else text_of(target, "target")
         if not source.strip():
             raise DataError("There is nothing to look at in an empty text. Give a sentence.")
-        written = self.translate(source, **settings) if target is None else target
+        written = self._best(source, config) if written is None else written
         read, write = self._encode([source, written])
         with evaluating(self.model), _naming(source):
             return trace_pair(self.model, self.tokenizer, self.facts, read, write, source)
@@ -95,17 +113,20 @@ class Translator(TextTranslator):
 
         The word is given by its spelling or its token's number; by default it is the one that needs the heads most.
         """
-        written = self.translate(source, **settings) if target is None else target
+        source, word, config = text_of(source, "source"), word_of(word), self._with(settings)
+        written = None if target is None else text_of(target, "target")
+        written = self._best(source, config) if written is None else written
         watched = self.watched(source, written)
         read, write = self._encode([source, written])
         reads = self._source([[*read, END]])
         with evaluating(self.model):
             row = watched.trace.rows["predicted"]
             asked = of_writer(self.model, self.tokenizer, row, reads, [BEGIN, *write], [*write, END])
-            return knockouts(watched, asked, word, lambda: self.translate(source, **settings))
+            return knockouts(watched, asked, word, lambda: self._best(source, config))
 
     def search_tree(self, source: str, *, prefix: str = "", **settings: Any) -> Tree:
         """What beam search looked at on its way to the translation, and how it chose."""
+        source, prefix = text_of(source, "source"), text_of(prefix, "prefix")
         if not source.strip():
             raise DataError("There is nothing to search for in an empty text. Give a sentence.")
         config = self._with(settings)
@@ -116,6 +137,9 @@ class Translator(TextTranslator):
             columns = self._columns(reads, [forced], config)
             beam_search(self.model, self._source(reads), config, [forced], columns, steps.append)
         return grow(steps, self.tokenizer, config)
+
+    def _best(self, text: str, config: DecodeConfig) -> str:
+        return self._search([text], [""], config)[0][0].text
 
     def _batches(self, asked: list[Asked], config: DecodeConfig) -> list[list[Asked]]:
         rows = config.n_best if config.sample else config.beam

@@ -10,6 +10,7 @@ from regard.reading.reader import ModelReader
 from regard.reading.texts import Ids
 from regard.see.knockout import Knockouts, knockouts, of_labeller
 from regard.see.trace import Facts
+from regard.text.arguments import text_of
 from regard.text.tokenizer import Tokenizer
 
 
@@ -34,6 +35,7 @@ class Labeller(ModelReader, TextLabeller):
 
     def knockouts(self, text: str) -> Knockouts:
         """How likely the label remains as each head is switched off in turn."""
+        text = text_of(text, "text")
         watched = self.watched(text)
         with torch.inference_mode():
             return knockouts(watched, of_labeller(self.model, self.labels, self._ids(text)))

@@ -11,6 +11,7 @@ from regard.reading.texts import Ids
 from regard.see.knockout import Knockouts, knockouts, of_filler
 from regard.see.trace import Facts
 from regard.see.tracing import Watched
+from regard.text.arguments import text_of, word_of
 from regard.text.tokenizer import MASK, MASKED, Tokenizer
 
 
@@ -34,11 +35,12 @@ class Filler(ModelReader, TextFiller):
         self.guesses = guesses and tokenizer.mask is not None
 
     def watched(self, text: str) -> Watched:
-        return super().watched(text.replace("[MASK]", MASKED))
+        return super().watched(text_of(text, "text").replace("[MASK]", MASKED))
 
     def knockouts(self, text: str, word: str | int | None = None) -> Knockouts:
         """How likely the guess at a mask remains as each head is switched off in turn; by default at the mask hurt most."""
-        watched, ids_1T = self.watched(text), self._ids(text.replace("[MASK]", MASKED))
+        text, word = text_of(text, "text").replace("[MASK]", MASKED), word_of(word)
+        watched, ids_1T = self.watched(text), self._ids(text)
         with torch.inference_mode():
             return knockouts(watched, of_filler(self.model, self.tokenizer, ids_1T), word)
 

@@ -1,11 +1,12 @@
 """A text with gaps in, the likeliest words for each gap out; by any engine. No torch."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, overload
 
 from regard.errors import ConfigError, FolderError
 from regard.reading.texts import Ids, Progress, TextReader
+from regard.text.arguments import texts_of, whole_number
 from regard.text.tokenizer import MASKED, SPACE
 
 
@@ -35,28 +36,27 @@ class TextFiller(TextReader):
         """For each of some texts and each of its masks the `top` words, of those that are words."""
 
     @overload
-    def fill(self, texts: str, *, top: int = 5, progress: Progress | None = None) -> list[Gap]: ...
+    def fill(self, texts: str, *, top: int = 5, progress: Progress | None = None) -> list[Gap]: ...  # type: ignore[overload-overlap]
 
     @overload
-    def fill(self, texts: list[str], *, top: int = 5, progress: Progress | None = None) -> list[list[Gap]]: ...
+    def fill(self, texts: Iterable[str], *, top: int = 5, progress: Progress | None = None) -> list[list[Gap]]: ...
 
     def fill(
-        self, texts: str | list[str], *, top: int = 5, progress: Progress | None = None
+        self, texts: str | Iterable[str], *, top: int = 5, progress: Progress | None = None
     ) -> list[Gap] | list[list[Gap]]:
-        """The `top` guesses for each mask of each text; for a text without a mask, none."""
+        """The `top` guesses for each mask of each text, or of one text; for a text without a mask, none."""
+        given = texts_of(texts, "texts")
         if not self.guesses:
             raise FolderError(
                 "This model was imported without its layer for guessing words, so it can only embed (regard embed) "
                 "or be fine-tuned. Import one that has it, such as a BertForMaskedLM or BertForPreTraining."
             )
-        if top < 1:
+        if whole_number(top, "top") < 1:
             raise ConfigError(f"The {top} likeliest words are none. Ask for at least 1.")
-        if isinstance(texts, str):
-            return self.fill([texts], top=top, progress=progress)[0]
-        found: list[list[Gap]] = [[] for _ in texts]
-        for number, gaps in self._each(_marked(texts), lambda rows: self._likeliest(rows, top), progress):
+        found: list[list[Gap]] = [[] for _ in given.texts]
+        for number, gaps in self._each(_marked(given.texts), lambda rows: self._likeliest(rows, top), progress):
             found[number] = [self._gap(likeliest) for likeliest in gaps]
-        return found
+        return given.answer(found)
 
     def _gap(self, likeliest: Likeliest) -> Gap:
         pieces = self.tokenizer.pieces([word for word, _ in likeliest])

@@ -1,10 +1,11 @@
 """A text in, its label out; by any engine. No torch."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, overload
 
 from regard.reading.texts import Ids, Progress, TextReader
+from regard.text.arguments import texts_of
 
 
 class Labelled(NamedTuple):
@@ -27,17 +28,16 @@ class TextLabeller(TextReader):
         """The probabilities of all labels, for each of some texts."""
 
     @overload
-    def classify(self, texts: str, *, progress: Progress | None = None) -> Labelled: ...
+    def classify(self, texts: str, *, progress: Progress | None = None) -> Labelled: ...  # type: ignore[overload-overlap]
 
     @overload
-    def classify(self, texts: list[str], *, progress: Progress | None = None) -> list[Labelled]: ...
+    def classify(self, texts: Iterable[str], *, progress: Progress | None = None) -> list[Labelled]: ...
 
-    def classify(self, texts: str | list[str], *, progress: Progress | None = None) -> Labelled | list[Labelled]:
+    def classify(self, texts: str | Iterable[str], *, progress: Progress | None = None) -> Labelled | list[Labelled]:
         """The label of each text; of one text alone, if one is given."""
-        if isinstance(texts, str):
-            return self.classify([texts], progress=progress)[0]
-        found = [Labelled("", 0.0, {}) for _ in texts]
-        for number, chances in self._each(texts, self._chances, progress):
+        given = texts_of(texts, "texts")
+        found = [Labelled("", 0.0, {}) for _ in given.texts]
+        for number, chances in self._each(given.texts, self._chances, progress):
             ranked = sorted(zip(self.labels, chances, strict=True), key=lambda pair: -pair[1])
             found[number] = Labelled(*ranked[0], dict(ranked))
-        return found
+        return given.answer(found)

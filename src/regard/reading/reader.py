@@ -14,6 +14,7 @@ from regard.models.bert import Bert, Classifier
 from regard.reading.texts import Ids, Pool, TextReader
 from regard.see.trace import Facts, Trace
 from regard.see.tracing import Watched, trace_reading
+from regard.text.arguments import text_of
 from regard.text.batch import pad
 from regard.text.tokenizer import Tokenizer
 
@@ -53,6 +54,7 @@ class ModelReader(TextReader):
 
     def watched(self, text: str) -> Watched:
         """The same, with the modules that did it."""
+        text = text_of(text, "text")
         (ids,) = self._rows([text])
         if not ids:
             raise DataError("There is nothing to look at in an empty text. Give a sentence.")

@@ -2,17 +2,20 @@
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from regard.errors import ConfigError
+from regard.text.arguments import texts_of
 from regard.text.tokenizer import Tokenizer
 
 Progress = Callable[[int, int], None]
 """Told how many texts are done, of how many."""
 Pool = Literal["mean", "first"]
+POOLS: tuple[Pool, ...] = ("mean", "first")
 Ids = list[int]
 """A text as the tokenizer cuts it, without begin and end."""
 T = TypeVar("T")
@@ -38,23 +41,26 @@ class TextReader(ABC):
 
     def embed(
         self,
-        texts: Sequence[str],
+        texts: str | Iterable[str],
         *,
         pool: Pool = "mean",
         normalize: bool = False,
         progress: Progress | None = None,
     ) -> npt.NDArray[np.float32]:
-        """A vector for each text, as rows: the mean over its tokens, or the first token's.
+        """A vector for each text, as rows: the mean over its tokens, or the first token's; of one text, its vector.
 
         With `normalize` each has length 1, so that the product of two is their cosine. A blank text has a vector of
         zeros.
         """
-        found = np.zeros((len(texts), self._width), dtype=np.float32)
-        for number, vector in self._each(texts, lambda rows: list(self._vectors(rows, pool)), progress):
+        if pool not in POOLS:
+            raise ConfigError(f"There is no pool {pool!r}. Use one of: {', '.join(POOLS)}.")
+        given = texts_of(texts, "texts")
+        found = np.zeros((len(given.texts), self._width), dtype=np.float32)
+        for number, vector in self._each(given.texts, lambda rows: list(self._vectors(rows, pool)), progress):
             found[number] = vector
         if normalize:
             found /= np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)
-        return found
+        return found[0] if given.alone else found
 
     def _each(
         self, texts: Sequence[str], read: Callable[[Sequence[Ids]], Sequence[T]], progress: Progress | None

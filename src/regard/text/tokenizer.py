@@ -17,6 +17,7 @@ import sentencepiece
 
 from regard.config import TextConfig
 from regard.errors import ConfigError, DataError, FolderError
+from regard.text.arguments import mended
 from regard.text.cuts import BpeDropout, UnigramSampling
 
 PAD, UNKNOWN, BEGIN, END = range(4)
@@ -73,7 +74,8 @@ class Tokenizer(ABC):
 
     def encode(self, texts: Sequence[str], *, threads: int = 1) -> list[list[int]]:
         """Ids of each text, without begin and end; the same ones however many threads find them."""
-        return self._encode([text.lower() for text in texts] if self.lowercase else list(texts), threads)
+        whole = [mended(text) for text in texts]  # whoever gives them: SentencePiece refuses lone surrogates
+        return self._encode([text.lower() for text in whole] if self.lowercase else whole, threads)
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text; special ids but the unknown word are left out."""

@@ -22,6 +22,7 @@ from regard.models import MODELS, build
 from regard.models.interface import LanguageModel
 from regard.perplexity import perplexity
 from regard.run import train
+from regard.text.corpus import Skips
 from regard.text.documents import Line, of_document, open_documents
 from regard.text.passages import PassageLoader
 from regard.text.stream import Stream
@@ -227,6 +228,8 @@ def test_a_recurrent_model_carries_its_memory_from_passage_to_passage() -> None:
     author = Author(model, listed, DecodeConfig())  # type: ignore[arg-type]
 
     class Once:
+        skipped = Skips()
+
         def lines(self) -> list[Line]:
             return [Line(listed.decode(ids.tolist()), closes=True)]
 

@@ -193,8 +193,8 @@ def check(data: Data, *, columns: str = "") -> DataReport:
 
 
 def read_pairs(data: Data, columns: str = "") -> list[Pair]:
-    """All pairs of a corpus, in memory."""
-    return [pair for _, pair in open_corpus(paths_of(data, "data"), columns=columns).pairs()]
+    """All pairs of a corpus, in memory, in step with its lines: those with an empty side too."""
+    return [pair for _, pair in open_corpus(paths_of(data, "data"), columns=columns).all_pairs()]
 
 
 def _facts(path: Path, model: Model, config: Config) -> Facts:

@@ -100,7 +100,7 @@ def scorer(name: str, *, tokenize: str = "13a", interval: bool = True, quiet: bo
         from rouge_score.rouge_scorer import RougeScorer
 
         return partial(_rouge, RougeScorer([name], use_stemmer=True), name, interval)
-    metric = _bleu(tokenize, quiet=quiet) if name == "bleu" else _Chrf() if name == "chrf" else TER()
+    metric = _bleu(tokenize, quiet=quiet) if name == "bleu" else _Chrf() if name == "chrf" else _Ter()
     return partial(_score, metric, interval)
 
 
@@ -169,9 +169,19 @@ class _Chrf(CHRF):
     """sacrebleu's; its scores are numpy's or Python's as it comes, and its bootstrap cannot average a mixture."""
 
     def _compute_score_from_stats(self, statistics: list[int]) -> Any:
-        score = super()._compute_score_from_stats(statistics)
-        score.score = float(score.score)
-        return score
+        return _plain(super()._compute_score_from_stats(statistics))
+
+
+class _Ter(TER):
+    """sacrebleu's; a resample without a word in its references has a score that is Python's, the others numpy's."""
+
+    def _compute_score_from_stats(self, statistics: list[float]) -> Any:
+        return _plain(super()._compute_score_from_stats(statistics))
+
+
+def _plain(score: Any) -> Any:
+    score.score = float(score.score)
+    return score
 
 
 def _bleu(tokenize: str, *, quiet: bool) -> BLEU:

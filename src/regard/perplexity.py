@@ -1,5 +1,6 @@
 """How surprised a language model is by a text."""
 
+import logging
 import math
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -8,6 +9,7 @@ import numpy as np
 
 from regard.decode.author import Author
 from regard.decode.translator import evaluating
+from regard.text.arguments import mended
 from regard.text.documents import Documents
 from regard.text.passages import PassageLoader
 from regard.text.stream import Stream
@@ -54,7 +56,9 @@ def perplexity(author: Author, documents: Documents, passage: int) -> TextReport
         ids += author.tokenizer.encode([line.text])[0]
         ids += [END] if line.closes else []
         opened = not line.closes
-        size += len(line.text.encode())
+        size += len(mended(line.text).encode())
+    if documents.skipped.total:
+        logging.getLogger(__name__).warning("%s: %s", documents.name, documents.skipped)
     model = author.model
     stream = Stream(np.array(ids, dtype=np.uint32), size)
     loader = PassageLoader(stream, passage, BATCH_TOKENS, seed=0, carried=model.carries, shuffle=False)

@@ -69,7 +69,9 @@ def add_parser(commands: Subparsers) -> None:
         help="further references, one line for each pair, an empty line where there is none; repeatable",
     )
     parser.add_argument("--columns", default="", metavar="A,B", help="columns or keys of source and target")
-    parser.add_argument("--output", type=Path, metavar="FILE", help="also write the translations to a file")
+    parser.add_argument(
+        "--output", type=Path, metavar="FILE", help="also write the translations to a file, one for each line"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument(
         "--tune",
@@ -124,15 +126,24 @@ def score_labels(options: argparse.Namespace) -> "LabelReport":
     from regard.reading.classify import Labeller
     from regard.storage import write_file
     from regard.text.corpus import open_corpus
-    from regard.text.labelled import labelled_texts
+    from regard.text.labelled import all_labelled_texts
 
-    pairs = [pair for _, pair in labelled_texts(open_corpus(options.data, columns=options.columns))]
+    corpus = open_corpus(options.data, columns=options.columns)
+    rows = list(all_labelled_texts(corpus))
     labeller = load_as(Labeller, options.folder, device=options.device, threads=options.threads)
     progress = show if sys.stderr.isatty() else None
-    guessed = [found.label for found in labeller.classify([pair.source for pair in pairs], progress=progress)]
+    guessed = [found.label for found in labeller.classify([pair.source for _, pair in rows], progress=progress)]
     if options.output:
         write_file(options.output, "".join(label + "\n" for label in guessed).encode())
-    return LabelReport.of(guessed, [pair.target for pair in pairs])
+    if unlabelled := [line for line, pair in rows if not pair.target]:
+        what = (
+            "1 text has no label, and is"
+            if len(unlabelled) == 1
+            else f"{len(unlabelled):,} texts have no label, and are"
+        )
+        print(f"regard: {what} not scored (first: {corpus.place(unlabelled[0])})", file=sys.stderr)
+    both = [(label, pair.target) for label, (_, pair) in zip(guessed, rows, strict=True) if pair.target]
+    return LabelReport.of([label for label, _ in both], [right for _, right in both])
 
 
 def score_searches(options: argparse.Namespace) -> "Trials":
@@ -144,7 +155,7 @@ def score_searches(options: argparse.Namespace) -> "Trials":
     from regard.searches import try_searches
     from regard.text.corpus import open_corpus
 
-    pairs = [pair for _, pair in open_corpus(options.data, columns=options.columns).pairs()]
+    pairs = [pair for _, pair in open_corpus(options.data, columns=options.columns).all_pairs()]
     metric = options.metrics.split(",")[0]
     with translator_of(options, dict(settings)) as translator:
         settings.pop("n_best", None)
@@ -171,7 +182,7 @@ def score_pairs(options: argparse.Namespace) -> "Report":
     from regard.text.corpus import open_corpus
 
     corpus = open_corpus(options.data, columns=options.columns)
-    pairs = [pair for _, pair in corpus.pairs()]
+    pairs = [pair for _, pair in corpus.all_pairs()]
     references = [beside(corpus, len(pairs), name) for name in options.references]
     # Probabilities need torch, whichever engine translates.
     machine = {"device": options.device, "threads": options.threads}
@@ -201,8 +212,6 @@ def beside(corpus: "Corpus", pairs: int, name: str) -> list[str]:
     from regard.text.corpus import read_lines
 
     lines = list(read_lines(name))
-    if corpus.skipped.total:
-        raise DataError(f"{corpus.name} {corpus.skipped}; so line and pair no longer match in {name}. Mend them first.")
     if len(lines) != pairs:
         raise DataError(
             f"{name} has {len(lines):,} line{'' if len(lines) == 1 else 's'}, but {corpus.name} has {pairs:,} pairs. "

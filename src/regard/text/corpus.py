@@ -6,6 +6,7 @@ and counted, with the first place of each kind; what makes a whole file doubtful
 
 import difflib
 import hashlib
+import logging
 import shutil
 import stat
 import sys
@@ -94,6 +95,13 @@ class Corpus(ABC):
     def pairs(self) -> Iterator[tuple[int, Pair]]:
         """Each usable pair and the number of its line, from 1. A complete pass leaves its count in `skipped`."""
 
+    def all_pairs(self) -> Iterator[tuple[int, Pair]]:
+        """Each pair, usable for training or not, and the number of its line: for a score, which is of all of them.
+
+        A pair with an empty side is one; a line that holds no pair at all is an error.
+        """
+        return self.pairs()
+
     def fingerprint(self) -> str:
         """A hash that changes when the content does; a large text is read for it only once."""
         self.known = self.known or self.hashed()
@@ -129,6 +137,25 @@ class FileCorpus(Corpus):
         if not usable:
             what = f"{skips}. Mend these lines" if skips.total else "it is empty. Check how it was made"
             raise DataError(f"{self.name} holds no usable pair: {what}, or give another file.")
+
+    def all_pairs(self) -> Iterator[tuple[int, Pair]]:
+        usable, mended = 0, Skips(unit="line")
+        for number, row in self._rows():
+            pair = row.pair if isinstance(row, Fault) else row
+            if isinstance(row, Fault) and row.reason is Reason.ENCODING and pair:
+                mended.add(row)
+            if pair is not None:
+                usable += all(pair)
+                yield number, pair
+            elif isinstance(row, Fault) and row.reason not in (Reason.EMPTY, Reason.HEADING):
+                raise DataError(f"{row.place} is a pair {row.reason.value}, which cannot be scored. Mend the line.")
+        if not usable:
+            raise DataError(f"{self.name} holds no usable pair: a side of each is empty. Give another file.")
+        if mended.total:
+            lines = "1 line is" if mended.total == 1 else f"{mended.total:,} lines are"
+            logging.getLogger(__name__).warning(
+                "%s not valid UTF-8 and scored with \ufffd in its place (first: %s)", lines, *mended.first.values()
+            )
 
     def hashed(self) -> str:
         # Each file's hash goes in rather than its content, so that a line moved from one file to the next still shows.

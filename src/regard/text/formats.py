@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
 
 from regard.errors import DataError
+from regard.text.arguments import mended
 from regard.text.headings import pairs_heading
 from regard.text.pair import Pair
 
@@ -54,6 +55,8 @@ class Fault(NamedTuple):
 
     reason: Reason
     place: str
+    pair: Pair | None = None
+    """What is there of it, if a score can do with it: with an empty side, say."""
 
 
 Line = tuple[str, Reason | None]
@@ -139,7 +142,8 @@ def parallel(sources: TextFile, targets: TextFile) -> Iterator[Row]:
             continue  # count on, so that the message can tell both lengths
         for file, (text, fault) in ((sources, source), (targets, target)):
             if fault or not text.strip():
-                yield number, Fault(fault or Reason.EMPTY, f"{file.name}:{number}")
+                known = None if Reason.LONG in (source[1], target[1]) else Pair(tidy(source[0]), tidy(target[0]))
+                yield number, Fault(fault or Reason.EMPTY, f"{file.name}:{number}", known)
                 break
         else:
             yield number, Pair(tidy(source[0]), tidy(target[0]))
@@ -166,10 +170,11 @@ def tab_separated(file: TextFile, columns: str) -> Iterator[Row]:
 
 def _cut_at_tabs(file: TextFile, first: int, second: int) -> Iterator[Row]:
     for number, (text, fault) in enumerate(file.lines(), 1):
-        if fault or not text.strip():
-            yield number, Fault(fault or Reason.EMPTY, f"{file.name}:{number}")
+        place = f"{file.name}:{number}"
+        if not fault and not text.strip():
+            yield number, Fault(Reason.EMPTY, place, Pair("", ""))
         else:
-            yield number, _chosen(text.split("\t"), first, second, f"{file.name}:{number}")
+            yield number, _chosen(text.split("\t"), first, second, place, fault)
 
 
 def comma_separated(file: TextFile, columns: str) -> Iterator[Row]:
@@ -193,12 +198,14 @@ def comma_separated(file: TextFile, columns: str) -> Iterator[Row]:
             raise DataError(f"{place} is not valid CSV ({error}). Look for a quote that is not closed there.") from None
         if record is None:
             return
-        if feed.fault or not record:
+        if chosen is None and (feed.fault or not record):
             yield number, Fault(feed.fault or Reason.EMPTY, place)
         elif chosen is None:
             chosen = _headed(record, columns, place)
+        elif not record:
+            yield number, Fault(feed.fault or Reason.EMPTY, place, None if feed.fault else Pair("", ""))
         else:
-            yield number, _chosen(record, *chosen, place)
+            yield number, _chosen(record, *chosen, place, feed.fault)
 
 
 class _Feed:
@@ -222,7 +229,7 @@ def json_lines(file: TextFile, columns: str) -> Iterator[Row]:
     for number, (text, fault) in enumerate(file.lines(), 1):
         place = f"{file.name}:{number}"
         if fault or not text.strip():
-            yield number, Fault(fault or Reason.EMPTY, place)
+            yield number, Fault(fault or Reason.EMPTY, place, None if fault else Pair("", ""))
             continue
         try:
             table = json.loads(text)
@@ -252,7 +259,7 @@ def _json_keys(table: dict[str, Any], columns: str, place: str) -> tuple[str, ..
 
 def _json_pair(table: dict[str, Any], keys: tuple[str, ...], place: str) -> Pair | Fault:
     inner: Any = table.get(keys[0]) if len(keys) == 3 else table
-    texts = []
+    texts, fault = [], None
     for key in keys[-2:]:
         if not isinstance(inner, dict) or key not in inner:
             known = inner if isinstance(inner, dict) else table
@@ -261,19 +268,17 @@ def _json_pair(table: dict[str, Any], keys: tuple[str, ...], place: str) -> Pair
         if not isinstance(value, str):
             raise DataError(f"{place}: {key!r} holds {type(value).__name__}, not text. Write it in quotes.")
         # Escapes such as \ud800 name half a character: it reads as JSON, but cannot be written as UTF-8.
-        if any("\ud800" <= character <= "\udfff" for character in value):
-            return Fault(Reason.ENCODING, place)
-        if "\0" in value:
-            return Fault(Reason.NUL, place)
-        texts.append(value)
-    return _chosen(texts, 0, 1, place)
+        texts.append(mended(value))
+        fault = fault or (Reason.ENCODING if texts[-1] != value else Reason.NUL if "\0" in value else None)
+    return _chosen(texts, 0, 1, place, fault)
 
 
-def _chosen(cells: list[str], first: int, second: int, place: str) -> Pair | Fault:
-    if len(cells) <= max(first, second):
-        return Fault(Reason.COLUMNS, place)
+def _chosen(cells: list[str], first: int, second: int, place: str, fault: Reason | None = None) -> Pair | Fault:
+    """Two of the cells; a fault if one of them is empty, or there was one before."""
+    if fault is Reason.LONG or len(cells) <= max(first, second):
+        return Fault(fault or Reason.COLUMNS, place)
     pair = Pair(tidy(cells[first]), tidy(cells[second]))
-    return pair if all(pair) else Fault(Reason.EMPTY, place)
+    return pair if all(pair) and not fault else Fault(fault or Reason.EMPTY, place, pair)
 
 
 def _headed(header: list[str], columns: str, place: str) -> tuple[int, int]:

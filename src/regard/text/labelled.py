@@ -47,8 +47,17 @@ class PreparedLabels:
 
 def labelled_texts(corpus: Corpus) -> Iterator[tuple[int, Pair]]:
     """The corpus's pairs of text and label, without the heading that a table may begin with."""
+    return _without_heading(corpus, corpus.pairs())
+
+
+def all_labelled_texts(corpus: Corpus) -> Iterator[tuple[int, Pair]]:
+    """Every text, though it or its label be empty, without the heading: for a score, which is of all of them."""
+    return _without_heading(corpus, corpus.all_pairs())
+
+
+def _without_heading(corpus: Corpus, pairs: Iterator[tuple[int, Pair]]) -> Iterator[tuple[int, Pair]]:
     headed = False
-    for line, pair in corpus.pairs():
+    for line, pair in pairs:
         if line == 1 and labels_heading(pair):
             headed = True
         else:

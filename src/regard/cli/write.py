@@ -40,7 +40,8 @@ def run(options: argparse.Namespace) -> int:
     from regard.decode.author import Author
 
     author = load_as(Author, options.folder, device=options.device, threads=options.threads)
-    prompt = sys.stdin.read().removesuffix("\n") if options.text == "-" else options.text
+    piped = sys.stdin.buffer.read().decode(errors="replace").replace("\r\n", "\n") if options.text == "-" else ""
+    prompt = piped.removesuffix("\n") if options.text == "-" else options.text
     sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
     texts = author.n_best(prompt, **settings)
     for number, text in enumerate(texts, 1):

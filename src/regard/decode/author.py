@@ -1,6 +1,7 @@
 """A language model that goes on with a text: a beginning in, a continuation out."""
 
 import dataclasses
+import logging
 from collections.abc import Iterable
 from typing import Any, overload
 
@@ -29,7 +30,7 @@ class Author:
     """A language model with its tokenizer and settings. Settings given to a method hold for that call alone.
 
     It writes from what it remembers, word by word. A model learned from passages of `window` tokens has never seen a
-    longer one, so a text that grows beyond it goes on from its second half.
+    longer one, so a text that grows beyond it goes on from its second half. Of a prompt as much is read as fits.
     """
 
     def __init__(
@@ -137,22 +138,38 @@ class Author:
 
     def _continue(self, ids: list[int], room: int, config: DecodeConfig) -> list[list[int]]:
         """What is written after these ids, page by page: `n_best` texts of at most `room` tokens."""
-        pages = self._page(ids, room, config)
-        one = dataclasses.replace(config, n_best=1, min_length=0)
+        read = self._fitting(ids, room, self.window // 4)
+        if len(read) < len(ids):
+            logging.getLogger(__name__).warning(
+                "Of the prompt's %d tokens only the last %d are read: this model holds %d beside what is to be written. "
+                "Give a shorter prompt, or a lower max_length.",
+                len(ids), len(read), len(read),
+            )  # fmt: skip
+        pages = self._page(read, room, config)
         for number, (text, full) in enumerate(pages):
             page = 1
             while full and len(text) < room:
                 # Another seed: the same beginning could come again.
-                drawn = dataclasses.replace(one, seed=config.seed + 1000 * page + number)
-                ((more, full),) = self._page([*ids, *text], room - len(text), drawn)
+                seed, least = config.seed + 1000 * page + number, max(0, config.min_length - len(text))
+                drawn = dataclasses.replace(config, n_best=1, seed=seed, min_length=least)
+                left = room - len(text)
+                ((more, full),) = self._page(self._fitting([*ids, *text], left, self.window // 2), left, drawn)
                 text.extend(more)
                 page += 1
         return [text for text, _ in pages]
 
+    def _fitting(self, ids: list[int], room: int, least: int) -> list[int]:
+        """The last of these ids: as many as fit beside `room` tokens, or beside the `least` of a page if that is fewer.
+
+        What is longer than a page goes on from its second half, so that most of each page is new.
+        """
+        if not self.window:
+            return ids
+        return ids[-max(1, self.window - 1 - min(room, max(1, least))) :]
+
     def _page(self, ids: list[int], room: int, config: DecodeConfig) -> list[tuple[list[int], bool]]:
         """What is written after these ids until the window is full, and whether it is."""
         if self.window:
-            ids = ids[-max(1, self.window // 2) :]
             room = min(room, max(1, self.window - 1 - len(ids)))
         least = config.min_length + len(ids) if config.min_length else 0
         config = dataclasses.replace(config, max_length=len(ids) + room, min_length=min(least, len(ids) + room))

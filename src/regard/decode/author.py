@@ -138,7 +138,9 @@ class Author:
 
     def _continue(self, ids: list[int], room: int, config: DecodeConfig) -> list[list[int]]:
         """What is written after these ids, page by page: `n_best` texts of at most `room` tokens."""
-        read = self._fitting(ids, room, self.window // 4)
+        # As much as fits beside what is to be written; where that is long, beside the quarter of a window.
+        least = min(room, max(1, self.window // 4))
+        read = ids[-max(1, self.window - 1 - least) :] if self.window else ids
         if len(read) < len(ids):
             logging.getLogger(__name__).warning(
                 "Of the prompt's %d tokens only the last %d are read: this model holds %d beside what is to be written. "
@@ -150,22 +152,14 @@ class Author:
             page = 1
             while full and len(text) < room:
                 # Another seed: the same beginning could come again.
-                seed, least = config.seed + 1000 * page + number, max(0, config.min_length - len(text))
-                drawn = dataclasses.replace(config, n_best=1, seed=seed, min_length=least)
+                seed = config.seed + 1000 * page + number
+                wanted = max(0, config.min_length - len(text))
+                drawn = dataclasses.replace(config, n_best=1, seed=seed, min_length=wanted)
                 left = room - len(text)
-                ((more, full),) = self._page(self._fitting([*ids, *text], left, self.window // 2), left, drawn)
+                ((more, full),) = self._page([*ids, *text][-max(1, self.window // 2) :], left, drawn)
                 text.extend(more)
                 page += 1
         return [text for text, _ in pages]
-
-    def _fitting(self, ids: list[int], room: int, least: int) -> list[int]:
-        """The last of these ids: as many as fit beside `room` tokens, or beside the `least` of a page if that is fewer.
-
-        What is longer than a page goes on from its second half, so that most of each page is new.
-        """
-        if not self.window:
-            return ids
-        return ids[-max(1, self.window - 1 - min(room, max(1, least))) :]
 
     def _page(self, ids: list[int], room: int, config: DecodeConfig) -> list[tuple[list[int], bool]]:
         """What is written after these ids until the window is full, and whether it is."""

@@ -8,17 +8,20 @@ from conftest import SMALL
 from regard import folder
 from regard.config import read
 from regard.models import build
-from regard.text.tokenizer import BEGIN, END, PAD, UNKNOWN, Listed
+from regard.text.tokenizer import BEGIN, END, PAD, UNKNOWN, Listed, Tokenizer, learn_tokenizer
 from regard.weights import save_weights, weights_of
 
 JOBS = {"bert": "masking", "classifier": "labelling"}
+SENTENCES = ["the cat sat on the mat", "a café, the naïve cat 😀", "it was too tired\nto cross the street"] * 3
 NO_ATTENTION = {"rnn", "lstm", "gru", "seq2seq"}
 
 
-def made(name: str, to: Path, job: str = "", settings: dict[str, object] | None = None) -> Path:
-    """A small model with random weights, and words of one letter."""
-    config = read({"model": {"name": name, **SMALL[name], **(settings or {})}, "text": {"tokenizer": "words"}})
-    words = Listed("words", ["<mask>", *(f"\u2581{letter}" for letter in "abcdefghijklmno")])
+def made(name: str, to: Path, job: str = "", settings: dict[str, object] | None = None, subwords: str = "") -> Path:
+    """A small model with random weights, and words of one letter, or subwords learned by SentencePiece."""
+    text = {"tokenizer": subwords or "words", "vocabulary": 60}
+    config = read({"model": {"name": name, **SMALL[name], **(settings or {})}, "text": text})
+    words: Tokenizer = Listed("words", ["<mask>", *(f"\u2581{letter}" for letter in "abcdefghijklmno")])
+    words = learn_tokenizer(SENTENCES, config.text, mask=True) if subwords else words
     labels = ["good", "bad"] if name == "classifier" else []
     to.mkdir(parents=True)
     folder.save_config(to, config, {"job": job or JOBS.get(name, "pairs"), "labels": labels})

@@ -57,7 +57,10 @@ def refuse_used(to: Path) -> None:
 def save_config(folder: Path, config: Config, about: dict[str, Any]) -> None:
     """Write all settings, and `about`: what else a reader may want to know, such as the data's name."""
     table = {"format": 1, **as_table(config), "about": about}
-    storage.write_file(folder / CONFIG, json.dumps(table, indent=2, ensure_ascii=False).encode())
+    written = json.dumps(table, indent=2, ensure_ascii=False)
+    # Half a character, as in a file's name that is not UTF-8, can only be written as an escape.
+    escaped = any("\ud800" <= letter <= "\udfff" for letter in written)
+    storage.write_file(folder / CONFIG, (json.dumps(table, indent=2) if escaped else written).encode())
 
 
 def load_config(folder: Path) -> tuple[Config, dict[str, Any]]:

@@ -209,8 +209,8 @@ class Subwords(Tokenizer):
         return "\n".join(str(self._processor.Decode(line)) for line in lines)
 
     def sample(self, texts: Sequence[str], amount: float, seed: int) -> list[list[int]]:
-        random = Random(seed)
-        return [self._sample(text.lower() if self.lowercase else text, amount, random) for text in texts]
+        random, whole = Random(seed), map(mended, texts)
+        return [self._sample(text.lower() if self.lowercase else text, amount, random) for text in whole]
 
     def _sample(self, text: str, amount: float, random: Random) -> list[int]:
         ids: list[int] = []

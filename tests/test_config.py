@@ -3,11 +3,13 @@
 import json
 import re
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 import torch
 
 from regard.config import (
+    MODEL_CONFIGS,
     SIZES,
     Config,
     DecodeConfig,
@@ -22,6 +24,7 @@ from regard.config import (
     read,
     read_recipe,
 )
+from regard.config.reading import _typed
 from regard.errors import ConfigError
 from regard.models import build
 
@@ -134,3 +137,28 @@ def test_differences_name_old_and_new() -> None:
 @pytest.mark.parametrize("kind", [TextConfig, TransformerConfig, TrainConfig, DecodeConfig])
 def test_every_setting_says_what_it_means(kind: type) -> None:
     assert all(meaning for _, _, meaning in describe(kind))
+
+
+LARGE = 12345678901234567  # more digits than a float holds
+
+
+@pytest.mark.parametrize("given", [LARGE, str(LARGE), "12_345_678_901_234_567", "12345678901234567.0"])
+def test_a_large_whole_number_stays_what_it_is(given: object) -> None:
+    assert read({"train": {"seed": given}, "decode": {"seed": given}}).train.seed == LARGE
+
+
+def test_every_whole_number_of_every_section_is_read_digit_by_digit() -> None:
+    for kind in (TextConfig, TrainConfig, DecodeConfig, *MODEL_CONFIGS.values()):
+        hints = get_type_hints(kind)
+        assert all(_typed(hint, str(LARGE), name) == LARGE for name, hint in hints.items() if hint is int)
+
+
+@pytest.mark.parametrize(("given", "meant"), [("1e4", 10_000), (1e4, 10_000), ("-0", 0), ("5e0", 5), (3.0, 3)])
+def test_a_whole_number_may_be_written_with_an_exponent(given: object, meant: int) -> None:
+    assert _typed(int, given, "train.seed") == meant
+
+
+@pytest.mark.parametrize("given", ["1.5", "nan", "inf", "-inf", "", "é", "0x10", "1e999999999", 10**19, "1e19", True, None])
+def test_what_is_no_whole_number_of_64_bits_is_refused(given: object) -> None:
+    with pytest.raises(ConfigError, match=r"train\.seed"):
+        _typed(int, given, "train.seed")

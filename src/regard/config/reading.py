@@ -8,7 +8,9 @@ import difflib
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
+from decimal import Decimal
 from pathlib import Path
+from reprlib import Repr
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from regard.config.models import (
@@ -24,6 +26,10 @@ from regard.config.sections import DecodeConfig, TextConfig, TrainConfig
 from regard.errors import ConfigError
 
 T = TypeVar("T")
+_LARGEST = 2**63 - 1  # what a seed or a size can be in torch
+_DIGITS = len(str(_LARGEST))
+_shown = Repr()
+_shown.maxstring = _shown.maxother = _shown.maxlong = 80  # characters of a value that a message tells
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,16 +146,25 @@ def _typed(hint: Any, value: Any, where: str) -> Any:
     try:
         if hint is bool:
             return value if isinstance(value, bool) else {"true": True, "false": False}[str(value).lower()]
-        if hint is int and not isinstance(value, bool) and float(str(value).replace("_", "")).is_integer():
-            return int(float(str(value).replace("_", "")))
+        if hint is int and not isinstance(value, bool):
+            return _whole(str(value).replace("_", ""))
         if hint is float and not isinstance(value, bool) and abs(float(value)) < float("inf"):
             return float(value)
         if hint is str and isinstance(value, str):
             return value
-    except (KeyError, TypeError, ValueError, OverflowError):
+    except (KeyError, TypeError, ValueError, ArithmeticError):
         pass
     kinds = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
-    raise ConfigError(f"{where} must be {kinds[hint]}, not {value!r}.")
+    raise ConfigError(f"{where} must be {kinds[hint]}, not {_shown.repr(value)}.")
+
+
+def _whole(text: str) -> int:
+    """A whole number, exactly, also when written as 1e4; floats would lose the last digits of a long one."""
+    number = Decimal(text)
+    # By the exponent first, for 1e999999999 has more digits than there is memory.
+    if number.adjusted() < _DIGITS and number == number.to_integral_value() and -_LARGEST <= number <= _LARGEST:
+        return int(number)
+    raise ValueError(text)
 
 
 def _refuse_unknown(given: Iterable[str], known: Iterable[str], prefix: str) -> None:

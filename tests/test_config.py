@@ -158,7 +158,9 @@ def test_a_whole_number_may_be_written_with_an_exponent(given: object, meant: in
     assert _typed(int, given, "train.seed") == meant
 
 
-@pytest.mark.parametrize("given", ["1.5", "nan", "inf", "-inf", "", "é", "0x10", "1e999999999", 10**19, "1e19", True, None])
+@pytest.mark.parametrize(
+    "given", ["1.5", "nan", "inf", "-inf", "", "é", "0x10", "1e999999999", 10**19, "1e19", True, None]
+)
 def test_what_is_no_whole_number_of_64_bits_is_refused(given: object) -> None:
     with pytest.raises(ConfigError, match=r"train\.seed"):
         _typed(int, given, "train.seed")

@@ -2,10 +2,19 @@
 
 import argparse
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
+
+from regard.errors import ConfigError
 
 
-class AnyOrder(argparse.ArgumentParser):
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong as every other mistake is told: in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ConfigError(f"{message.removeprefix('argument ')}. See: {self.prog} --help")
+
+
+class AnyOrder(Parser):
     """A command's parser. Python's own takes an argument that may be missing for missing as soon as an option comes first."""
 
     _from_within = False

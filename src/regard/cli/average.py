@@ -1,9 +1,9 @@
 """`regard average`."""
 
 import argparse
-from pathlib import Path
 
 from regard.cli.settings import Subparsers, add_command
+from regard.cli.values import path
 
 EXAMPLES = """  regard train my.en my.fr --to runs/begun
   regard train my.en my.fr --from runs/begun --to runs/one --seed 1
@@ -19,8 +19,8 @@ averaged, but they can write together: --with."""
 def add_parser(commands: Subparsers) -> None:
     """`regard average DIR DIR ... --to DIR`."""
     parser = add_command(commands, "average", "make one model of several that began from one: their mean", EXAMPLES)
-    parser.add_argument("folders", nargs="+", type=Path, metavar="DIR", help="the model folders, two or more")
-    parser.add_argument("--to", required=True, type=Path, metavar="DIR", help="the model folder to make")
+    parser.add_argument("folders", nargs="+", type=path, metavar="DIR", help="the model folders, two or more")
+    parser.add_argument("--to", required=True, type=path, metavar="DIR", help="the model folder to make")
     parser.set_defaults(run=run)
 
 

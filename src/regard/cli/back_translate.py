@@ -3,7 +3,6 @@
 import argparse
 import shlex
 import sys
-from pathlib import Path
 
 from regard.cli.settings import (
     Subparsers,
@@ -15,6 +14,7 @@ from regard.cli.settings import (
     decode_settings,
 )
 from regard.cli.train import stop_signals
+from regard.cli.values import path
 
 EXAMPLES = """  regard train my.fr my.en --to runs/fr-en
   regard back-translate runs/fr-en more.fr --to synthetic.tsv --sample
@@ -30,9 +30,9 @@ Stop it whenever you like (Ctrl-C saves); the same command goes on where it stop
 def add_parser(commands: Subparsers) -> None:
     """`regard back-translate REVERSE TEXT --to FILE`."""
     parser = add_command(commands, "back-translate", "make pairs of text that has no source, with a model", EXAMPLES)
-    parser.add_argument("folder", type=Path, metavar="REVERSE", help="a model folder that translates target to source")
+    parser.add_argument("folder", type=path, metavar="REVERSE", help="a model folder that translates target to source")
     parser.add_argument("text", nargs="+", metavar="TEXT", help="files of lines in the target language (also .gz)")
-    parser.add_argument("--to", required=True, type=Path, metavar="FILE", help="the .tsv file to make")
+    parser.add_argument("--to", required=True, type=path, metavar="FILE", help="the .tsv file to make")
     add_with_option(parser)
     add_decode_options(parser)
     add_engine_options(parser)

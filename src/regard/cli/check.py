@@ -1,12 +1,12 @@
 """`regard check`."""
 
 import argparse
-import json
 import sys
 from typing import TYPE_CHECKING
 
 from regard.cli.plan import add_plan_options, as_table, lines, planned
 from regard.cli.settings import Subparsers, add_command, add_training_options, training_settings
+from regard.cli.streams import print_json
 from regard.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -57,7 +57,10 @@ def run(options: argparse.Namespace) -> int:
         length = max(text_length(config, mean) for mean in mean_characters(report)) if report else None
         plan = planned(options, config, count(config.model, config.text.vocabulary), length)
         table, told = {**table, "plan": as_table(plan, options)}, [*told, *([""] * bool(told)), *lines(plan, options)]
-    print(json.dumps(table, ensure_ascii=False) if options.json else "\n".join(told))
+    if options.json:
+        print_json(table)
+    else:
+        print("\n".join(told))
     return 0
 
 

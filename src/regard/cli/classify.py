@@ -2,12 +2,12 @@
 
 import argparse
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from regard.cli.lines import Lines
+from regard.cli.output import add_output_option, open_output
 from regard.cli.reading import add_reading_options, opened, portions
 from regard.cli.settings import Subparsers, add_command
-from regard.cli.translate import open_output
 
 if TYPE_CHECKING:
     from regard.reading.labels import Labelled
@@ -25,9 +25,7 @@ def add_parser(commands: Subparsers) -> None:
     """`regard classify DIR [TEXT]`."""
     parser = add_command(commands, "classify", "say which label a text has, with a trained classifier", EXAMPLES)
     add_reading_options(parser, "the text")
-    parser.add_argument(
-        "--output", type=Path, metavar="FILE", help="write to a file, which appears when it is complete"
-    )
+    add_output_option(parser)
     parser.add_argument("--all", action="store_true", help="the probability of every label")
     parser.add_argument("--json", action="store_true", help="one JSON object for each text, with all probabilities")
     parser.set_defaults(run=run)
@@ -37,12 +35,12 @@ def run(options: argparse.Namespace) -> int:
     """Classify."""
     from regard.reading.labels import TextLabeller
 
-    labeller = opened(TextLabeller, options)
-    done = 0
-    with open_output(options.output) as out:
-        for texts in portions(options):
+    lines, done = Lines(options), 0
+    with open_output(options.output, source=options.input) as out:
+        labeller = opened(TextLabeller, options)
+        for texts in portions(lines):
             for number, found in enumerate(labeller.classify(texts), done + 1):
-                out.write(rendered(number, found, options) + "\n")
+                out.put(rendered(number, found, options))
             done += len(texts)
             out.flush()
     return 0

@@ -3,10 +3,10 @@
 import argparse
 import shlex
 import sys
-from pathlib import Path
 
 from regard.cli.settings import Subparsers, add_command
 from regard.cli.train import stop_signals
+from regard.cli.values import number, path, whole
 
 EXAMPLES = """  regard compare builtin:en-fr --to runs/compared
   regard compare train.en train.fr --valid valid.en valid.fr --test test.en test.fr --to runs/compared --minutes 30
@@ -27,7 +27,7 @@ def add_parser(commands: Subparsers) -> None:
     """`regard compare DATA --to DIR`."""
     parser = add_command(commands, "compare", "train several models alike: one table, one page", EXAMPLES)
     parser.add_argument("data", nargs="+", metavar="DATA", help="the text to learn from, given as to regard train")
-    parser.add_argument("--to", required=True, type=Path, metavar="DIR", help="the folder to make or go on with")
+    parser.add_argument("--to", required=True, type=path, metavar="DIR", help="the folder to make or go on with")
     parser.add_argument("--models", default="all", metavar="A,B", help="which models, or all that write (default all)")
     parser.add_argument(
         "--valid", nargs="+", default=[], metavar="DATA", help="text to validate on; else some is held out"
@@ -35,13 +35,13 @@ def add_parser(commands: Subparsers) -> None:
     parser.add_argument("--test", nargs="+", default=[], metavar="DATA", help="text to compare on")
     parser.add_argument("--path", action="store_true", help="train nothing; measure how far gradients reach")
     group = parser.add_argument_group("settings")
-    group.add_argument("--minutes", type=float, metavar="M", help="minutes of training for each model (default 5)")
-    group.add_argument("--steps", type=int, metavar="N", help="updates for each model, instead of minutes")
+    group.add_argument("--minutes", type=number(0), metavar="M", help="minutes of training for each model (default 5)")
+    group.add_argument("--steps", type=whole(), metavar="N", help="updates for each model, instead of minutes")
     group.add_argument(
         "--match", choices=["parameters", "none"], default="parameters", help="choose widths for equal sizes, or not"
     )
     group.add_argument("--size", metavar="SIZE", help="of the Transformer, which the others match (default tiny)")
-    group.add_argument("--recipe", metavar="FILE", type=Path, help="settings from a TOML file, for all models")
+    group.add_argument("--recipe", metavar="FILE", type=path, help="settings from a TOML file, for all models")
     group.add_argument(
         "--set", metavar="KEY=VALUE", action="append", default=[], help="one setting; NAME:KEY=VALUE for one model"
     )

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from regard.cli.settings import Subparsers, add_command
+from regard.cli.values import MOST_THREADS, path, whole
 
 if TYPE_CHECKING:
     from regard.show import Exhibit
@@ -23,11 +24,15 @@ def add_parser(commands: Subparsers) -> None:
     """`regard demo`."""
     parser = add_command(commands, "demo", "train and try a small translator, no data needed", EXAMPLES)
     parser.add_argument(
-        "--to", type=Path, default=Path("runs/demo"), metavar="DIR", help="model folder (default runs/demo)"
+        "--to", type=path, default=Path("runs/demo"), metavar="DIR", help="model folder (default runs/demo)"
     )
-    parser.add_argument("--seed", type=int, default=3, metavar="N", help="another seed, another model")
+    parser.add_argument("--seed", type=whole(), default=3, metavar="N", help="another seed, another model")
     parser.add_argument(
-        "--threads", type=int, default=1, metavar="N", help="more is faster, and another model (default 1)"
+        "--threads",
+        type=whole(0, MOST_THREADS),
+        default=1,
+        metavar="N",
+        help="more is faster, and another model (default 1)",
     )
     parser.set_defaults(run=run)
 

@@ -3,7 +3,6 @@
 import argparse
 from contextlib import nullcontext
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from regard.cli.settings import (
@@ -17,6 +16,7 @@ from regard.cli.settings import (
     training_settings,
 )
 from regard.cli.train import add_several_options, alone_or_together, tell
+from regard.cli.values import path, whole
 from regard.config import Config
 
 if TYPE_CHECKING:
@@ -44,19 +44,21 @@ Stop it whenever you like (Ctrl-C saves); the same command goes on where it stop
 def add_parser(commands: Subparsers) -> None:
     """`regard distill TEACHER DATA --to DIR`."""
     parser = add_command(commands, "distill", "train a model on what a larger one, or several, write", EXAMPLES)
-    parser.add_argument("teacher", type=Path, metavar="TEACHER", help="the model folder that translates")
+    parser.add_argument("teacher", type=path, metavar="TEACHER", help="the model folder that translates")
     parser.add_argument("data", nargs="+", metavar="DATA", help="the pairs whose sources it translates")
-    parser.add_argument("--to", required=True, type=Path, metavar="DIR", help="the model folder to make or go on with")
+    parser.add_argument("--to", required=True, type=path, metavar="DIR", help="the model folder to make or go on with")
     parser.add_argument(
         "--valid", nargs="+", default=[], metavar="DATA", help="pairs to validate on; else some are held out"
     )
     add_start_options(parser)
     teacher = parser.add_argument_group("teacher")
     add_with_option(teacher)
-    teacher.add_argument("--beam", type=int, metavar="N", help="hypotheses it keeps at each step (default: its own)")
+    teacher.add_argument(
+        "--beam", type=whole(1), metavar="N", help="hypotheses it keeps at each step (default: its own)"
+    )
     teacher.add_argument(
         "--nearest",
-        type=int,
+        type=whole(1),
         metavar="N",
         help="of its N best translations learn the one most like the true one (default: learn its best)",
     )
@@ -69,7 +71,7 @@ def add_parser(commands: Subparsers) -> None:
     )
     teacher.add_argument(
         "--back",
-        type=Path,
+        type=path,
         metavar="DIR",
         help="a model folder that translates back: learn the true targets with the sources it makes of them as well",
     )

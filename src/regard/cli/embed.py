@@ -1,13 +1,12 @@
 """`regard embed`."""
 
 import argparse
-import io
 import json
-from pathlib import Path
 
+from regard.cli.lines import Lines
+from regard.cli.output import add_output_option, open_output
 from regard.cli.reading import add_reading_options, opened, portions
 from regard.cli.settings import Subparsers, add_command
-from regard.cli.translate import open_output
 
 EXAMPLES = """  regard embed runs/minilm "A sentence."
   regard embed runs/minilm --input sentences.txt --normalize --output vectors.npy
@@ -21,9 +20,7 @@ def add_parser(commands: Subparsers) -> None:
     """`regard embed DIR [TEXT]`."""
     parser = add_command(commands, "embed", "turn texts into vectors, with a model that reads", EXAMPLES)
     add_reading_options(parser, "the text")
-    parser.add_argument(
-        "--output", type=Path, metavar="FILE", help="write to a file, which appears when it is complete; .npy for numpy"
-    )
+    add_output_option(parser, "write to a file; .npy for numpy")
     parser.add_argument(
         "--pool", choices=["mean", "first"], default="mean", help="the mean over tokens (default), or the first token"
     )
@@ -33,22 +30,36 @@ def add_parser(commands: Subparsers) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Embed."""
-    import numpy as np
-
     from regard.reading.texts import TextReader
-    from regard.storage import write_file
 
-    reader = opened(TextReader, options)
-    found = (reader.embed(texts, pool=options.pool, normalize=options.normalize) for texts in portions(options))
-    if options.output and options.output.suffix == ".npy":
-        written = io.BytesIO()
-        np.save(written, np.concatenate([*found, reader.embed([])]))
-        write_file(options.output, written.getvalue())
-        return 0
-    with open_output(options.output) as out:
-        for vectors in found:
-            for vector in vectors.tolist():
-                # As many digits as the numbers have.
-                out.write(json.dumps([float(f"{number:.7g}") for number in vector]) + "\n")
+    lines = Lines(options)
+    matrix = Matrix() if options.output and options.output.suffix == ".npy" else None
+    with open_output(options.output, header=matrix.header if matrix else None, source=options.input) as out:
+        reader = opened(TextReader, options)
+        if matrix:
+            matrix.width = reader.embed([]).shape[1]
+        for texts in portions(lines):
+            for vector in reader.embed(texts, pool=options.pool, normalize=options.normalize):
+                if matrix:
+                    out.put_bytes(vector.tobytes())
+                else:
+                    # As many digits as the numbers have.
+                    out.put(json.dumps([float(f"{number:.7g}") for number in vector.tolist()]))
             out.flush()
     return 0
+
+
+class Matrix:
+    """What a file for numpy.load begins with: its shape, which is known only in the end."""
+
+    width = 0
+
+    def header(self, rows: int) -> bytes:
+        """Always as long: numpy leaves room for rows to be added."""
+        from io import BytesIO
+
+        from numpy.lib import format as npy
+
+        made = BytesIO()
+        npy.write_array_header_1_0(made, {"descr": "<f4", "fortran_order": False, "shape": (rows, self.width)})
+        return made.getvalue()

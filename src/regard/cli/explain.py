@@ -6,10 +6,10 @@ import sys
 import textwrap
 import unicodedata
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.cli.settings import Subparsers, add_command
+from regard.cli.values import path, whole
 from regard.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -35,14 +35,14 @@ def add_parser(commands: Subparsers) -> None:
     parser = add_command(
         commands, "explain", "show how attention is computed, step by step, on your own text", EXAMPLES
     )
-    parser.add_argument("folder", type=Path, nargs="?", metavar="DIR", help="a model folder made by regard train")
+    parser.add_argument("folder", type=path, nargs="?", metavar="DIR", help="a model folder made by regard train")
     parser.add_argument("text", nargs="?", metavar="TEXT", help="the text the model reads")
     parser.add_argument(
         "--target", metavar="TEXT", help="what it writes, for a model that translates (default: its own)"
     )
     parser.add_argument("--kind", metavar="KIND", help="encoder, decoder, cross, local or compressed")
-    parser.add_argument("--layer", type=int, metavar="N", help="the layer")
-    parser.add_argument("--head", type=int, metavar="N", help="the head (default: where the word looks hardest)")
+    parser.add_argument("--layer", type=whole(1), metavar="N", help="the layer")
+    parser.add_argument("--head", type=whole(1), metavar="N", help="the head (default: where the word looks hardest)")
     parser.add_argument("--word", metavar="WORD", help="the word that looks")
     parser.add_argument("--lecture", action="store_true", help="the worked example of introductory lectures instead")
     parser.add_argument("--scaled", action="store_true", help="with --lecture: divide the scores by the root of 3")

@@ -4,9 +4,11 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
+from regard.cli.lines import Lines
+from regard.cli.output import add_output_option, open_output
 from regard.cli.reading import add_reading_options, opened, portions
 from regard.cli.settings import Subparsers, add_command
-from regard.cli.translate import open_output
+from regard.cli.values import whole
 from regard.errors import DataError
 
 if TYPE_CHECKING:
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = """  regard fill runs/bert "The capital of France is <mask>."
   regard fill runs/bert "The <mask> sat on the <mask>." --top 3
-  regard fill runs/bert --input gaps.txt > guesses.tsv
+  regard fill runs/bert --input gaps.txt --output guesses.tsv
   regard fill runs/bert "I <mask> you." --json
 
 [MASK] means the same as <mask>. Each gap is filled by itself, as if the others stayed open.
@@ -26,7 +28,8 @@ def add_parser(commands: Subparsers) -> None:
     """`regard fill DIR [TEXT]`."""
     parser = add_command(commands, "fill", "guess hidden words, with a model that reads (BERT)", EXAMPLES)
     add_reading_options(parser, "the text, with <mask> where a word is to be guessed")
-    parser.add_argument("--top", type=int, default=5, metavar="K", help="so many words for each gap (default 5)")
+    add_output_option(parser)
+    parser.add_argument("--top", type=whole(1), default=5, metavar="K", help="so many words for each gap (default 5)")
     parser.add_argument("--json", action="store_true", help="one JSON object for each text")
     parser.set_defaults(run=run)
 
@@ -35,15 +38,14 @@ def run(options: argparse.Namespace) -> int:
     """Guess."""
     from regard.reading.gaps import TextFiller
 
-    filler = opened(TextFiller, options)
-    done = 0
-    with open_output(None) as out:
-        for texts in portions(options):
+    lines, done = Lines(options), 0
+    with open_output(options.output, source=options.input) as out:
+        filler = opened(TextFiller, options)
+        for texts in portions(lines):
             for number, gaps in enumerate(filler.fill(texts, top=options.top), done + 1):
-                if options.text is not None and not gaps and len(texts) == 1:
+                if lines.one and not gaps and len(texts) == 1:
                     raise DataError("The text has no <mask>. Write <mask> where a word is to be guessed.")
-                for line in rendered(number, gaps, options):
-                    out.write(line + "\n")
+                out.put(*rendered(number, gaps, options))
             done += len(texts)
             out.flush()
     return 0

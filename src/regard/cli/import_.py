@@ -1,9 +1,9 @@
 """`regard import`."""
 
 import argparse
-from pathlib import Path
 
 from regard.cli.settings import Subparsers, add_command
+from regard.cli.values import path
 
 EXAMPLES = """  regard import downloads/bert-base-uncased --to runs/bert
   regard import downloads/all-MiniLM-L6-v2 --to runs/minilm
@@ -16,8 +16,8 @@ texts. Nothing in the folder is executed."""
 def add_parser(commands: Subparsers) -> None:
     """`regard import FOLDER --to DIR`."""
     parser = add_command(commands, "import", "take over a BERT in Hugging Face's format", EXAMPLES)
-    parser.add_argument("source", type=Path, metavar="FOLDER", help="the published model")
-    parser.add_argument("--to", type=Path, required=True, metavar="DIR", help="the model folder to make")
+    parser.add_argument("source", type=path, metavar="FOLDER", help="the published model")
+    parser.add_argument("--to", type=path, required=True, metavar="DIR", help="the model folder to make")
     parser.set_defaults(run=run)
 
 

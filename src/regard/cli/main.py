@@ -1,10 +1,10 @@
 """`regard`: the commands there are, each parsed in a file of its own. Torch is imported only once a command runs."""
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 
+import regard
 from regard.cli import (
     average,
     back_translate,
@@ -25,8 +25,9 @@ from regard.cli import (
     tune,
     write,
 )
-from regard.cli.any_order import AnyOrder
-from regard.errors import RegardError
+from regard.cli.any_order import AnyOrder, Parser
+from regard.cli.streams import Terminated, abandon_stdout, prepare, terminable
+from regard.errors import RegardError, StorageError
 from regard.training.beside import is_one_of_several, leave
 
 COMMANDS = (
@@ -49,12 +50,13 @@ EPILOG = """examples:
 
 def parser() -> argparse.ArgumentParser:
     """The whole command line."""
-    top = argparse.ArgumentParser(
+    top = Parser(
         prog="regard",
         description="Sequence models you can train, see and serve.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    top.add_argument("--version", action="version", version=f"regard {regard.__version__}")
     commands = top.add_subparsers(metavar="COMMAND", required=True, title="commands", parser_class=AnyOrder)
     for command in COMMANDS:
         command.add_parser(commands)
@@ -63,32 +65,40 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; its exit code."""
+    prepare()
     try:
-        options = parser().parse_args(arguments)
-        code: int = options.run(options)
-        sys.stdout.flush()
-        return code
+        with terminable():
+            options = parser().parse_args(arguments)
+            code: int = options.run(options)
+            sys.stdout.flush()
+            return code
     except RegardError as error:
-        print(f"regard: {' '.join(str(error).split())}", file=sys.stderr)
-        return error.code
+        return _told(str(error), error, error.code)
     except BrokenPipeError as error:
         # Pipes to our own processes break when they are ended by Ctrl-C.
         if isinstance(error.__context__, KeyboardInterrupt):
-            return _interrupted()
-        # Whoever read our output has closed it; that is no fault, but Python would complain once more at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return _told("interrupted", error.__context__, 130)
+        abandon_stdout()  # whoever read our output has seen enough; that is no fault
         return 0
-    except KeyboardInterrupt:
-        return _interrupted()
-    except MemoryError:
+    except OSError as error:
+        abandon_stdout()
+        name = f"{error.filename}: " if error.filename else "Cannot read or write: "
+        return _told(f"{name}{error.strerror or error}.", error, StorageError.code)
+    except KeyboardInterrupt as error:
+        return _told("interrupted", error, 130)
+    except Terminated as error:
+        return _told(f"ended by {error}", error, 128 + error.number)
+    except MemoryError as error:
         advice = "Use a smaller batch (train.batch_tokens, --batch-tokens) or a smaller --size."
-        print(f"regard: not enough memory. {advice}", file=sys.stderr)
-        return 71
+        return _told(f"not enough memory. {advice}", error, 71)
 
 
-def _interrupted() -> int:
-    print("regard: interrupted", file=sys.stderr)
-    return 130
+def _told(what: str, error: BaseException, code: int) -> int:
+    """One line, with what was noted on the way out."""
+    notes = getattr(error, "__notes__", ())
+    ended = [part if part.endswith((".", "?", "!")) else f"{part}." for part in (what, *notes)] if notes else [what]
+    print(f"regard: {' '.join(' '.join(ended).split())}", file=sys.stderr)
+    return code
 
 
 def run() -> None:

@@ -3,6 +3,7 @@
 import argparse
 
 from regard.cli.settings import Subparsers, add_command
+from regard.cli.values import whole
 from regard.config import MODEL_CONFIGS, SIZES, read
 
 EXAMPLES = """  regard models
@@ -13,7 +14,11 @@ def add_parser(commands: Subparsers) -> None:
     """`regard models`."""
     parser = add_command(commands, "models", "list the models there are, with their sizes", EXAMPLES)
     parser.add_argument(
-        "--vocabulary", type=int, default=8000, metavar="N", help="words to count parameters for (default 8000)"
+        "--vocabulary",
+        type=whole(1, 10**9),
+        default=8000,
+        metavar="N",
+        help="words to count parameters for (default 8000)",
     )
     parser.set_defaults(run=run)
 

@@ -3,8 +3,8 @@
 import argparse
 from typing import Any
 
+from regard.cli.values import number, whole
 from regard.config import Config, TransformerConfig, UniversalConfig, model_name
-from regard.errors import ConfigError
 from regard.scale import WAYS, Counts, Plan
 
 LINKS = {1.25: "10 Gb/s Ethernet", 25.0: "200 Gb/s InfiniBand", 300.0: "NVLink"}
@@ -26,18 +26,22 @@ PARTS = {
 def add_plan_options(parser: argparse.ArgumentParser) -> None:
     """How many GPUs, and of what kind."""
     group = parser.add_argument_group("many GPUs, on paper")
-    group.add_argument("--gpus", type=int, metavar="N", help="what training would take on so many; needs none of them")
-    group.add_argument("--memory", type=float, default=80.0, metavar="GB", help="memory of each (default 80)")
+    group.add_argument(
+        "--gpus", type=whole(1, 10**9), metavar="N", help="what training would take on so many; needs none of them"
+    )
+    group.add_argument(
+        "--memory", type=number(1e-3, 1e6), default=80.0, metavar="GB", help="memory of each (default 80)"
+    )
     group.add_argument(
         "--link",
-        type=float,
+        type=number(1e-6, 1e6),
         action="append",
         metavar="GB/S",
         help="gigabytes that each sends in a second; repeatable (default 1.25, 25 and 300)",
     )
     group.add_argument(
         "--tflops",
-        type=float,
+        type=number(1e-6, 1e6),
         default=TFLOPS,
         metavar="N",
         help=f"10^12 operations each does in a second, in practice and not in its data sheet (default {TFLOPS:g})",
@@ -46,11 +50,6 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
 
 def planned(options: argparse.Namespace, config: Config, counts: Counts, length: float | None) -> Plan:
     """The plan asked for; texts are of this length, if it is known."""
-    for name in ("gpus", "memory", "tflops"):
-        if getattr(options, name) <= 0:
-            raise ConfigError(f"--{name} {getattr(options, name)} is nothing to train on. Give a number above 0.")
-    if any(link <= 0 for link in options.link or ()):
-        raise ConfigError(f"--link {min(options.link):g} sends nothing. Give gigabytes a second, e.g. 25.")
     if length is None:
         of_pairs = isinstance(config.model, TransformerConfig | UniversalConfig)
         length = min(SENTENCE, config.text.longest) if of_pairs else config.text.longest

@@ -1,12 +1,12 @@
 """`regard score`."""
 
 import argparse
-import json
 import sys
-from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
+from regard.cli.output import AT_A_TIME, Output, add_output_option, open_output
 from regard.cli.settings import (
     Subparsers,
     add_better_options,
@@ -17,9 +17,12 @@ from regard.cli.settings import (
     decode_settings,
     translator_of,
 )
+from regard.cli.streams import print_json
+from regard.cli.values import path
 from regard.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
+    from regard.decode.translation import Progress, TextTranslator, Translation
     from regard.evaluate import Report
     from regard.label_metrics import LabelReport
     from regard.perplexity import TextReport
@@ -50,7 +53,7 @@ def add_parser(commands: Subparsers) -> None:
     parser = add_command(
         commands, "score", "measure a model on a test set: BLEU, chrF, TER, ROUGE, perplexity, accuracy", EXAMPLES
     )
-    parser.add_argument("folder", type=Path, metavar="DIR", help="a model folder made by regard train")
+    parser.add_argument("folder", type=path, metavar="DIR", help="a model folder made by regard train")
     parser.add_argument("data", nargs="+", metavar="DATA", help="the test set, given as to regard train")
     parser.add_argument(
         "--tokenize", default="13a", metavar="NAME", help="sacrebleu's tokenizer for BLEU (none if tokenised)"
@@ -69,9 +72,7 @@ def add_parser(commands: Subparsers) -> None:
         help="further references, one line for each pair, an empty line where there is none; repeatable",
     )
     parser.add_argument("--columns", default="", metavar="A,B", help="columns or keys of source and target")
-    parser.add_argument(
-        "--output", type=Path, metavar="FILE", help="also write the translations to a file, one for each line"
-    )
+    add_output_option(parser, "also write the translations, or the labels, to a file")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument(
         "--tune",
@@ -91,7 +92,7 @@ def run(options: argparse.Namespace) -> int:
     from regard.folder import load_config
 
     learned = load_config(options.folder)[1].get("job", "pairs")
-    scorers: dict[str, Callable[[argparse.Namespace], Report | TextReport | LabelReport | Trials]]
+    scorers: dict[str, Callable[[argparse.Namespace, Output], Report | TextReport | LabelReport | Trials]]
     scorers = {"text": score_text, "labelling": score_labels}
     if learned in scorers and (options.others or options.rescore or options.tune or options.processes > 1):
         raise ConfigError(
@@ -100,12 +101,20 @@ def run(options: argparse.Namespace) -> int:
         )
     if options.keep and not options.tune:
         raise ConfigError("--keep keeps what --tune found. Give both, or none.")
-    report = scorers.get(learned, score_searches if options.tune else score_pairs)(options)
-    print(json.dumps(report.as_table(), ensure_ascii=False) if options.json else "\n".join(report.lines()))
+    if options.output and (learned == "text" or options.tune):
+        raise ConfigError(
+            "--output is for what one search or a classifier wrote, and there is no such thing. Leave it out."
+        )
+    with written_too(options) as out:
+        report = scorers.get(learned, score_searches if options.tune else score_pairs)(options, out)
+    if options.json:
+        print_json(report.as_table())
+    else:
+        print("\n".join(report.lines()))
     return 0
 
 
-def score_text(options: argparse.Namespace) -> "TextReport":
+def score_text(options: argparse.Namespace, _: Output) -> "TextReport":
     """How surprised a language model is."""
     from regard.api import load_as
     from regard.decode.author import Author
@@ -119,22 +128,23 @@ def score_text(options: argparse.Namespace) -> "TextReport":
     return perplexity(author, documents, text.longest)
 
 
-def score_labels(options: argparse.Namespace) -> "LabelReport":
+def score_labels(options: argparse.Namespace, out: Output) -> "LabelReport":
     """How many labels are right."""
     from regard.api import load_as
     from regard.label_metrics import LabelReport
     from regard.reading.classify import Labeller
-    from regard.storage import write_file
     from regard.text.corpus import open_corpus
     from regard.text.labelled import all_labelled_texts
 
     corpus = open_corpus(options.data, columns=options.columns)
     rows = list(all_labelled_texts(corpus))
+    guessed: list[str] = []
     labeller = load_as(Labeller, options.folder, device=options.device, threads=options.threads)
-    progress = show if sys.stderr.isatty() else None
-    guessed = [found.label for found in labeller.classify([pair.source for _, pair in rows], progress=progress)]
-    if options.output:
-        write_file(options.output, "".join(label + "\n" for label in guessed).encode())
+    for first in range(0, len(rows), AT_A_TIME):
+        some = [pair.source for _, pair in rows[first : first + AT_A_TIME]]
+        for found in labeller.classify(some, progress=part_of(len(rows), first)):
+            guessed.append(found.label)
+            out.put(found.label)
     if unlabelled := [line for line, pair in rows if not pair.target]:
         what = (
             "1 text has no label, and is"
@@ -146,7 +156,7 @@ def score_labels(options: argparse.Namespace) -> "LabelReport":
     return LabelReport.of([label for label, _ in both], [right for _, right in both])
 
 
-def score_searches(options: argparse.Namespace) -> "Trials":
+def score_searches(options: argparse.Namespace, _: Output) -> "Trials":
     """Search in several ways; the best may become the model's own."""
     settings = decode_settings(options)
     from dataclasses import replace
@@ -171,14 +181,13 @@ def score_searches(options: argparse.Namespace) -> "Trials":
     return found
 
 
-def score_pairs(options: argparse.Namespace) -> "Report":
+def score_pairs(options: argparse.Namespace, out: Output) -> "Report":
     """Translate and compare."""
     settings = decode_settings(options)
     from regard.api import load_as
     from regard.decode.translator import Translator
     from regard.evaluate import evaluate
     from regard.loading import load
-    from regard.storage import write_file
     from regard.text.corpus import open_corpus
 
     corpus = open_corpus(options.data, columns=options.columns)
@@ -192,19 +201,48 @@ def score_pairs(options: argparse.Namespace) -> "Report":
         else load_as(Translator, options.folder, **machine)
     )
     with translator_of(options, settings) as fast:
-        report = evaluate(
+        return evaluate(
             translator,
             pairs,
-            fast=fast,
+            fast=Noted(fast, out),  # type: ignore[arg-type]  # all of it that is asked for here
             tokenize=options.tokenize,
             metrics=options.metrics.split(","),
             references=references,
-            progress=show if sys.stderr.isatty() else None,
             **settings,
         )
-    if options.output:
-        write_file(options.output, "".join(line + "\n" for line in report.hypotheses).encode())
-    return report
+
+
+class Noted:
+    """A translator whose translations are written down as they are made, whatever becomes of the scores."""
+
+    def __init__(self, translator: "TextTranslator", out: Output) -> None:
+        self._translator, self._out = translator, out
+
+    def n_best(self, texts: Sequence[str], *, progress: object = None, **settings: Any) -> "list[list[Translation]]":
+        """The translations of each text, best first."""
+        found: list[list[Translation]] = []
+        for first in range(0, len(texts), AT_A_TIME):
+            some = texts[first : first + AT_A_TIME]
+            found += self._translator.n_best(some, progress=part_of(len(texts), first), **settings)
+            for translations in found[first:]:
+                self._out.put(translations[0].text)
+            self._out.flush()
+        return found
+
+
+@contextmanager
+def written_too(options: argparse.Namespace) -> Iterator[Output]:
+    """Where single results go, beside the report: to --output, or nowhere."""
+    if options.output is None:
+        yield Output(lambda _: None)
+        return
+    with open_output(options.output) as out:
+        yield out
+
+
+def part_of(total: int, first: int) -> "Progress | None":
+    """Progress with some of so many, of which the first are done."""
+    return (lambda done, _: show(first + done, total)) if sys.stderr.isatty() else None
 
 
 def beside(corpus: "Corpus", pairs: int, name: str) -> list[str]:

@@ -7,12 +7,17 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from regard.cli.output import check_target, open_output
 from regard.cli.settings import Subparsers, add_command
+from regard.cli.values import MOST_THREADS, whole
+from regard.cli.values import path as path_of
 from regard.errors import ConfigError
 
 if TYPE_CHECKING:
     from regard.see.trace import Trace
 
+MOST_SHOWN = 64
+"""Hypotheses of a search that anyone could still look at."""
 EXAMPLES = """  regard see runs/demo "The animal didn't cross the street because it was too tired."
   regard see runs/demo "... too tired." "... too wide." --between animal street
   regard see runs/demo "I slept." --with runs/other       the same text, another model
@@ -30,15 +35,19 @@ By the ending of --to: .html the page, .svg a picture, .csv all weights, .txt th
 def add_parser(commands: Subparsers) -> None:
     """`regard see DIR [TEXT ...]`."""
     parser = add_command(commands, "see", "show what the attention does, or how the model learned", EXAMPLES)
-    parser.add_argument("folder", type=Path, metavar="DIR", help="a model folder made by regard train")
+    parser.add_argument("folder", type=path_of, metavar="DIR", help="a model folder made by regard train")
     parser.add_argument("texts", nargs="*", metavar="TEXT", help="texts to look at; none: how the model learned")
-    parser.add_argument("--to", type=Path, metavar="FILE", help="default DIR/attention.html or DIR/training.html")
+    parser.add_argument("--to", type=path_of, metavar="FILE", help="default DIR/attention.html or DIR/training.html")
     parser.add_argument("--no-open", action="store_true", help="write the page and do not open it in the browser")
     parser.add_argument("--target", metavar="TEXT", help="look at this translation, not at the model's own")
     parser.add_argument("--between", nargs=2, metavar="WORD", help="two words that heads may choose between")
     parser.add_argument("--with", dest="other", metavar="DIR|STEP", help="beside another model, or an earlier step")
     parser.add_argument(
-        "--beam", type=int, default=5, metavar="N", help="width of the search shown (default 5; 1 none)"
+        "--beam",
+        type=whole(1, MOST_SHOWN),
+        default=5,
+        metavar="N",
+        help="width of the search shown (default 5; 1 none)",
     )
     parser.add_argument("--no-knock-out", action="store_true", help="do not switch off each head in turn")
     parser.add_argument("--knock-out", metavar="WORD", help="the written word whose probability knock-outs tell")
@@ -48,7 +57,7 @@ def add_parser(commands: Subparsers) -> None:
     chosen.add_argument(
         "--kind", metavar="KIND", help="encoder, decoder, cross, local or compressed (default the last)"
     )
-    chosen.add_argument("--layer", type=int, metavar="N", help="default: the last")
+    chosen.add_argument("--layer", type=whole(1), metavar="N", help="default: the last")
     chosen.add_argument(
         "--head", type=head, metavar="N", help="or max, or rollout through all layers (default: the mean of all heads)"
     )
@@ -56,12 +65,14 @@ def add_parser(commands: Subparsers) -> None:
     chosen.add_argument(
         "--pieces", action="store_true", help="pieces of words as the model reads them, not whole words"
     )
-    parser.add_argument("--threads", type=int, default=0, metavar="N", help="processor threads")
+    parser.add_argument("--threads", type=whole(0, MOST_THREADS), default=0, metavar="N", help="processor threads")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Show."""
+    if options.to is not None:
+        check_target(options.to)  # before anything that takes long
     if not options.texts:
         return training(options)
     from regard.api import load
@@ -159,9 +170,8 @@ def looked_at(options: argparse.Namespace, model: Any, text: str) -> "Trace":
 
 def deliver(page: str, path: Path, options: argparse.Namespace) -> int:
     """Write the page, say where it is, and open it if someone is there to see it."""
-    from regard.storage import write_file
-
-    write_file(path, page.encode("utf-8", "replace"))
+    with open_output(path) as out:
+        out.put_bytes(page.encode("utf-8", "replace"))
     print(path)
     if not options.no_open and sys.stdout.isatty():
         import webbrowser

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from regard.cli.values import MOST_PROCESSES, MOST_THREADS, number, path, whole
 from regard.config import (
     MODEL_CONFIGS,
     SIZES,
@@ -45,14 +46,14 @@ def add_training_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--model", metavar="NAME", help=f"which model: {', '.join(MODEL_CONFIGS)}")
     sizes = dict.fromkeys(size for table in SIZES.values() for size in table)
     group.add_argument("--size", metavar="SIZE", help=f"how large: {', '.join(sizes)} (default tiny)")
-    group.add_argument("--recipe", metavar="FILE", type=Path, help="settings from a TOML file, such as recipes/*.toml")
+    group.add_argument("--recipe", metavar="FILE", type=path, help="settings from a TOML file, such as recipes/*.toml")
     group.add_argument(
         "--set", metavar="KEY=VALUE", action="append", default=[], help="one setting, e.g. train.rate=0.003; repeatable"
     )
-    group.add_argument("--steps", type=int, metavar="N", help="updates at most (train.steps)")
-    group.add_argument("--max-minutes", type=float, metavar="M", help="minutes at most (train.max_minutes)")
-    group.add_argument("--seed", type=int, metavar="N", help="same seed, same model (train.seed)")
-    group.add_argument("--threads", type=int, metavar="N", help="processor threads (train.threads)")
+    group.add_argument("--steps", type=whole(), metavar="N", help="updates at most (train.steps)")
+    group.add_argument("--max-minutes", type=number(0), metavar="M", help="minutes at most (train.max_minutes)")
+    group.add_argument("--seed", type=whole(), metavar="N", help="same seed, same model (train.seed)")
+    group.add_argument("--threads", type=whole(), metavar="N", help="processor threads (train.threads)")
     group.add_argument("--device", metavar="NAME", help="auto, cpu, cuda, cuda:N or mps (train.device)")
     group.add_argument("--columns", metavar="A,B", help="columns or keys of source and target (text.columns)")
 
@@ -107,24 +108,28 @@ def show(section: str, title: str | None, kind: type) -> None:
 def add_decode_options(parser: argparse.ArgumentParser) -> None:
     """Options that override how the model writes."""
     group = parser.add_argument_group("search")
-    group.add_argument("--beam", type=int, metavar="N", help="hypotheses kept at each step; 1 = greedy (default 4)")
+    group.add_argument("--beam", type=whole(), metavar="N", help="hypotheses kept at each step; 1 = greedy (default 4)")
     group.add_argument(
-        "--length-penalty", type=float, metavar="A", help="how far long sentences are forgiven (default 0.6)"
+        "--length-penalty", type=number(), metavar="A", help="how far long sentences are forgiven (default 0.6)"
     )
-    group.add_argument("--coverage-penalty", type=float, metavar="B", help="cost of leaving source words unattended")
+    group.add_argument("--coverage-penalty", type=number(), metavar="B", help="cost of leaving source words unattended")
     group.add_argument("--sample", action="store_true", default=None, help="draw words at random instead of searching")
-    group.add_argument("--temperature", type=float, metavar="T", help="sampling: below 1 bolder, above 1 more even")
-    group.add_argument("--top-k", type=int, metavar="K", help="sampling: only among the K likeliest words")
-    group.add_argument("--top-p", type=float, metavar="P", help="sampling: only among the likeliest with mass P")
-    group.add_argument("--seed", type=int, metavar="N", help="sampling: same seed, same text")
-    group.add_argument("--no-repeat", type=int, metavar="N", help="never write the same N words twice in a sentence")
-    group.add_argument("--min-length", type=int, metavar="N", help="tokens at least")
-    group.add_argument("--max-length", type=int, metavar="N", help="tokens at most")
-    group.add_argument("--batch-tokens", type=int, metavar="N", help="tokens translated together; changes speed only")
+    group.add_argument("--temperature", type=number(), metavar="T", help="sampling: below 1 bolder, above 1 more even")
+    group.add_argument("--top-k", type=whole(), metavar="K", help="sampling: only among the K likeliest words")
+    group.add_argument("--top-p", type=number(), metavar="P", help="sampling: only among the likeliest with mass P")
+    group.add_argument("--seed", type=whole(), metavar="N", help="sampling: same seed, same text")
+    group.add_argument(
+        "--no-repeat", type=whole(), metavar="N", help="never write the same N words twice in a sentence"
+    )
+    group.add_argument("--min-length", type=whole(), metavar="N", help="tokens at least")
+    group.add_argument("--max-length", type=whole(), metavar="N", help="tokens at most")
+    group.add_argument(
+        "--batch-tokens", type=whole(), metavar="N", help="tokens translated together; changes speed only"
+    )
     group.add_argument("--precision", metavar="NAME", help="auto, float32, bfloat16 or int8: numbers computed with")
     machine = parser.add_argument_group("machine")
     machine.add_argument("--device", default="auto", metavar="NAME", help="auto, cpu, cuda, cuda:N or mps")
-    machine.add_argument("--threads", type=int, default=0, metavar="N", help="processor threads")
+    machine.add_argument("--threads", type=whole(0, MOST_THREADS), default=0, metavar="N", help="processor threads")
 
 
 def add_better_options(parser: argparse.ArgumentParser) -> None:
@@ -132,7 +137,7 @@ def add_better_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("better, but slower (torch)")
     group.add_argument(
         "--mbr",
-        type=int,
+        type=whole(),
         metavar="N",
         help="draw N samples, and choose the text most like the others by chrF (minimum Bayes risk)",
     )
@@ -147,12 +152,12 @@ def add_better_options(parser: argparse.ArgumentParser) -> None:
         "--rescore",
         action="append",
         default=[],
-        type=Path,
+        type=path,
         metavar="DIR",
         help="let this model folder, of any tokenizer, or a language model of the target, judge the n-best too; repeatable",
     )
     group.add_argument(
-        "--rescore-weight", type=float, default=1.0, metavar="W", help="how much each of these counts (default 1)"
+        "--rescore-weight", type=number(), default=1.0, metavar="W", help="how much each of these counts (default 1)"
     )
 
 
@@ -161,7 +166,7 @@ def add_start_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--from",
         dest="start",
-        type=Path,
+        type=path,
         metavar="DIR",
         help="begin with the weights and tokenizer of this model folder",
     )
@@ -175,7 +180,7 @@ def add_with_option(group: argparse._ActionsContainer) -> None:
         dest="others",
         action="append",
         default=[],
-        type=Path,
+        type=path,
         metavar="DIR",
         help="average the word probabilities with those of this model folder too (same tokenizer); repeatable",
     )
@@ -196,7 +201,7 @@ def add_engine_options(parser: argparse.ArgumentParser) -> None:
     add_engine_option(parser)
     parser.add_argument(
         "--shortlist",
-        type=int,
+        type=whole(),
         nargs="?",
         const=USUAL_SHORTLIST,
         metavar="N",
@@ -209,7 +214,7 @@ def add_processes_option(parser: argparse.ArgumentParser) -> None:
     """How many processes translate."""
     parser.add_argument(
         "--processes",
-        type=int,
+        type=whole(1, MOST_PROCESSES),
         default=1,
         metavar="N",
         help="translate with so many processes, which share the threads; the same text (default 1)",

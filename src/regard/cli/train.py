@@ -19,6 +19,7 @@ from regard.cli.settings import (
     add_training_options,
     training_settings,
 )
+from regard.cli.values import MOST_PROCESSES, path, whole
 from regard.config import Config
 from regard.errors import ConfigError
 from regard.training.beside import is_one_of_several
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from regard.run import Outcome
     from regard.training.distributed import World
 
+MOST_RESTARTS = 10_000
 EXAMPLES = """  regard train train.en train.fr --valid valid.en valid.fr --to runs/mine
   regard train pairs.tsv --to runs/mine --size small --max-minutes 60
   regard train pairs.csv --columns english,french --to runs/mine
@@ -50,14 +52,14 @@ def add_parser(commands: Subparsers) -> None:
     """`regard train DATA --to DIR`."""
     parser = add_command(commands, "train", "learn a model from your own text, into one folder", EXAMPLES)
     parser.add_argument("data", nargs="+", metavar="DATA", help="the text to learn from; see below")
-    parser.add_argument("--to", required=True, type=Path, metavar="DIR", help="the model folder to make or go on with")
+    parser.add_argument("--to", required=True, type=path, metavar="DIR", help="the model folder to make or go on with")
     parser.add_argument(
         "--valid", nargs="+", default=[], metavar="DATA", help="text to validate on; else some is held out"
     )
     add_start_options(parser)
     parser.add_argument(
         "--words-of",
-        type=Path,
+        type=path,
         metavar="DIR",
         help="use the tokenizer of this model folder, so that both can write or learn together (--with, train.soft)",
     )
@@ -73,10 +75,18 @@ def add_several_options(parser: argparse.ArgumentParser) -> None:
         "several processes", f"see docs/scale.md; torchrun -m {parser.prog} ... does the same"
     )
     group.add_argument(
-        "--processes", type=int, default=1, metavar="N", help="train with N processes of this machine, e.g. one a GPU"
+        "--processes",
+        type=whole(1, MOST_PROCESSES),
+        default=1,
+        metavar="N",
+        help="train with N processes of this machine, e.g. one a GPU",
     )
     group.add_argument(
-        "--max-restarts", type=int, default=0, metavar="N", help="start them again if one is killed, N times"
+        "--max-restarts",
+        type=whole(0, MOST_RESTARTS),
+        default=0,
+        metavar="N",
+        help="start them again if one is killed, N times",
     )
     group.add_argument(
         "--shard", action="store_true", help="spread weights and optimiser over them (FSDP2), to save memory"

@@ -3,11 +3,11 @@
 import argparse
 import shlex
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.cli.settings import Subparsers, add_command, add_training_options, training_tables
 from regard.cli.train import stop_signals
+from regard.cli.values import number, path, whole
 from regard.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -30,12 +30,14 @@ def add_parser(commands: Subparsers) -> None:
     """`regard tune DATA --to DIR --minutes M`."""
     parser = add_command(commands, "tune", "find settings that suit a text, within a budget", EXAMPLES)
     parser.add_argument("data", nargs="+", metavar="DATA", help="the text to learn from, given as to regard train")
-    parser.add_argument("--to", required=True, type=Path, metavar="DIR", help="the folder to make or go on with")
+    parser.add_argument("--to", required=True, type=path, metavar="DIR", help="the folder to make or go on with")
     parser.add_argument(
         "--valid", nargs="+", default=[], metavar="DATA", help="text to validate on; else some is held out"
     )
-    parser.add_argument("--minutes", type=float, default=0.0, metavar="M", help="minutes of training in all")
-    parser.add_argument("--candidates", type=int, default=8, metavar="N", help="settings tried at first (default 8)")
+    parser.add_argument("--minutes", type=number(0), default=0.0, metavar="M", help="minutes of training in all")
+    parser.add_argument(
+        "--candidates", type=whole(), default=8, metavar="N", help="settings tried at first (default 8)"
+    )
     add_training_options(parser)
     parser.set_defaults(run=run)
 

@@ -3,9 +3,10 @@
 import argparse
 import json
 import sys
-from pathlib import Path
 
+from regard.cli.output import add_output_option, open_output
 from regard.cli.settings import Subparsers, add_command, add_decode_options, decode_settings
+from regard.cli.values import path, whole
 
 EXAMPLES = """  regard write runs/shakespeare "To be, or"
   regard write runs/shakespeare "To be, or" --temperature 0.8 --max-length 500
@@ -21,11 +22,12 @@ likeliest text is searched for instead, which is dull in long texts.
 def add_parser(commands: Subparsers) -> None:
     """`regard write DIR [TEXT]`."""
     parser = add_command(commands, "write", "go on with a text, with a language model", EXAMPLES)
-    parser.add_argument("folder", type=Path, metavar="DIR", help="a model folder trained on running text")
+    parser.add_argument("folder", type=path, metavar="DIR", help="a model folder trained on running text")
     parser.add_argument(
         "text", nargs="?", default="", metavar="TEXT", help="the beginning; none if not given, standard input if -"
     )
-    parser.add_argument("--n-best", type=int, metavar="N", help="so many texts")
+    parser.add_argument("--n-best", type=whole(1), metavar="N", help="so many texts")
+    add_output_option(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object for each text")
     add_decode_options(parser)
     parser.set_defaults(run=run)
@@ -39,14 +41,17 @@ def run(options: argparse.Namespace) -> int:
     from regard.api import load_as
     from regard.decode.author import Author
 
-    author = load_as(Author, options.folder, device=options.device, threads=options.threads)
-    piped = sys.stdin.buffer.read().decode(errors="replace").replace("\r\n", "\n") if options.text == "-" else ""
-    prompt = piped.removesuffix("\n") if options.text == "-" else options.text
-    sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
-    texts = author.n_best(prompt, **settings)
-    for number, text in enumerate(texts, 1):
-        if options.json:
-            print(json.dumps({"number": number, "text": text}, ensure_ascii=False))
-        else:
-            print(text if len(texts) == 1 else f"{number}\t{text}")
+    with open_output(options.output) as out:
+        author = load_as(Author, options.folder, device=options.device, threads=options.threads)
+        texts = author.n_best(beginning() if options.text == "-" else options.text, **settings)
+        for number, text in enumerate(texts, 1):
+            if options.json:
+                out.put(json.dumps({"number": number, "text": text}, ensure_ascii=False))
+            else:
+                out.put(text if len(texts) == 1 else f"{number}\t{text}")
     return 0
+
+
+def beginning() -> str:
+    """What standard input holds, its last line end left out."""
+    return sys.stdin.buffer.read().decode(errors="replace").replace("\r\n", "\n").removesuffix("\n")

@@ -28,6 +28,7 @@ from regard.text.formats import (
     Reason,
     Row,
     TextFile,
+    Unreadable,
     comma_separated,
     every,
     explained,
@@ -236,12 +237,15 @@ def open_corpus(names: Sequence[str], *, columns: str = "", spool: Path | None =
     return FileCorpus([sources, targets], lambda: parallel(sources, targets))
 
 
-def read_lines(path: str) -> Iterator[str]:
-    """The lines to translate, from a file or standard input (-): one item for each line, nothing left out."""
+def read_lines(path: str, *, unreadable: Unreadable | None = None) -> Iterator[str]:
+    """The lines to translate, from a file or standard input (-): one item for each line, nothing left out.
+
+    A line that cannot be read is an error, unless there is someone to be told of it; then it is empty.
+    """
     if path == "-":
-        return _stdin_lines()
+        return _stdin_lines(unreadable)
     # A pipe will do here: it is read once.
-    return open_file(path, pipe=True).sentences(LONGEST_LINE)
+    return open_file(path, pipe=True).sentences(LONGEST_LINE, unreadable)
 
 
 def _one(name: str, columns: str, spool: Path | None) -> Corpus:
@@ -317,9 +321,9 @@ def _stdin() -> BinaryIO:
     return sys.stdin.buffer
 
 
-def _stdin_lines() -> Iterator[str]:
+def _stdin_lines(unreadable: Unreadable | None) -> Iterator[str]:
     with explained("stdin"):
-        yield from every("stdin", _stdin(), LONGEST_LINE)
+        yield from every("stdin", _stdin(), LONGEST_LINE, unreadable)
 
 
 def _from_stdin(columns: str, spool: Path | None) -> Corpus:

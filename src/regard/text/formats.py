@@ -10,7 +10,7 @@ import gzip
 import json
 import shlex
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
@@ -24,6 +24,7 @@ from regard.text.headings import pairs_heading
 from regard.text.pair import Pair
 
 LONGEST_LINE = 1 << 20  # bytes: room for a hundred thousand words, and no danger to memory
+JUDGED = 999  # lines by which a file is judged that is answered 1,000 lines at a time: before any is
 TOO_MANY_INVALID = 10  # lines, and at least a tenth of the file: then it is the file that is wrong, not the lines
 
 # What a file of text never starts with, and the way out. The mark of UTF-8 is not here: it does no harm.
@@ -61,6 +62,8 @@ class Fault(NamedTuple):
 
 Line = tuple[str, Reason | None]
 Row = tuple[int, Pair | Fault]
+Unreadable = Callable[[int, str], None]
+"""Told the number of a line that cannot be read, and why."""
 
 
 @dataclass(frozen=True)
@@ -75,10 +78,10 @@ class TextFile:
         with explained(self.name), self._open() as stream:
             yield from split(self.name, stream)
 
-    def sentences(self, longest: int) -> Iterator[str]:
+    def sentences(self, longest: int, unreadable: Unreadable | None = None) -> Iterator[str]:
         """Each line's text, none left out."""
         with explained(self.name), self._open() as stream:
-            yield from every(self.name, stream, longest)
+            yield from every(self.name, stream, longest, unreadable)
 
     def _open(self) -> BinaryIO:
         return cast(BinaryIO, gzip.open(self.path)) if self.name.lower().endswith(".gz") else self.path.open("rb")
@@ -95,10 +98,23 @@ def explained(name: str) -> Iterator[None]:
         raise DataError(f"{name} cannot be read: {error.strerror or error}. Check its permissions.") from None
 
 
-def split(name: str, stream: BinaryIO, longest: int = LONGEST_LINE) -> Iterator[Line]:
-    """Cut a stream at line feeds, never holding more of a line than `longest` bytes."""
+def split(name: str, stream: BinaryIO, longest: int = LONGEST_LINE, judged: int = 0) -> Iterator[Line]:
+    """Cut a stream at line feeds, never holding more of a line than `longest` bytes.
+
+    Whether it is UTF-8 at all is judged by the first so many lines, or by all.
+    """
     count = invalid = first_invalid = 0
+
+    def judge() -> None:
+        if invalid >= TOO_MANY_INVALID and 10 * invalid > count:
+            raise DataError(
+                f"{name} is probably not UTF-8: {invalid:,} of its {'first ' * bool(judged)}{count:,} lines are not "
+                f"(first: {name}:{first_invalid}). If it is Latin-1, convert it: {_conversion(name)}"
+            )
+
     while raw := stream.readline(longest + 2):  # room for both characters of a line end
+        if judged and count == judged:
+            judge()
         count += 1
         if count == 1:
             raw = _without_mark(name, raw)
@@ -116,21 +132,25 @@ def split(name: str, stream: BinaryIO, longest: int = LONGEST_LINE) -> Iterator[
             yield content.decode(errors="replace"), Reason.ENCODING
             continue
         yield text, Reason.NUL if "\0" in text else None
-    if invalid >= TOO_MANY_INVALID and 10 * invalid > count:
-        raise DataError(
-            f"{name} is probably not UTF-8: {invalid:,} of its {count:,} lines are not "
-            f"(first: {name}:{first_invalid}). If it is Latin-1, convert it: {_conversion(name)}"
-        )
+    if not judged or count < judged:
+        judge()
 
 
-def every(name: str, stream: BinaryIO, longest: int) -> Iterator[str]:
-    """The text of every line; a line that cannot be read is an error, for no line may go missing."""
-    for number, (text, fault) in enumerate(split(name, stream, longest), 1):
+def every(name: str, stream: BinaryIO, longest: int, unreadable: Unreadable | None = None) -> Iterator[str]:
+    """The text of every line, for none may go missing: one that cannot be read is an error, or empty if someone is told."""
+    for number, (text, fault) in enumerate(split(name, stream, longest, JUDGED if unreadable else 0), 1):
+        why = ""
         if fault is Reason.ENCODING:
-            raise DataError(f"{name}:{number} is not valid UTF-8. If it is Latin-1, convert it: {_conversion(name)}")
+            why = f"{name}:{number} is not valid UTF-8. If it is Latin-1, convert it: {_conversion(name)}"
         if fault is Reason.LONG:
-            raise DataError(f"{name}:{number} is longer than {longest:,} bytes. Put each sentence on its own line.")
-        yield text
+            why = f"{name}:{number} is longer than {longest:,} bytes. Put each sentence on its own line."
+        if not why:
+            yield text
+        elif unreadable:
+            unreadable(number, why)
+            yield ""
+        else:
+            raise DataError(why)
 
 
 def parallel(sources: TextFile, targets: TextFile) -> Iterator[Row]:

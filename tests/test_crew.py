@@ -110,7 +110,7 @@ def test_so_does_the_command_that_translates_back(trained: Path, tmp_path: Path)
 
 def test_no_process_is_not_enough(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["translate", str(trained), "--input", "-", "--processes", "0"]) == 2
-    assert "--processes 1 or more" in capsys.readouterr().err
+    assert "--processes: '0' is too small" in capsys.readouterr().err
 
 
 def test_ctrl_c_ends_all_of_them_without_a_traceback(trained: Path) -> None:

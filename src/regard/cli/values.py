@@ -27,7 +27,8 @@ def whole(low: int = -LARGEST, high: int = LARGEST) -> Callable[[str], int]:
         except ValueError:
             raise ArgumentTypeError(f"{shown(text)} is not a whole number") from None
         if not low <= number <= high:
-            raise ArgumentTypeError(f"{shown(text)} is {_too(number < low)}; give {low:,} to {high:,}")
+            most = f"to {high:,}" if high < LARGEST else "or more"
+            raise ArgumentTypeError(f"{shown(text)} is {_too(number < low)}; give {low:,} {most}")
         return number
 
     return read
@@ -44,7 +45,8 @@ def number(low: float = -HUGE, high: float = HUGE) -> Callable[[str], float]:
         if math.isnan(value):
             raise ArgumentTypeError(f"{shown(text)} is not a number")
         if not low <= value <= high:
-            raise ArgumentTypeError(f"{shown(text)} is {_too(value < low)}; give {low:g} to {high:g}")
+            most = f"to {high:g}" if high < HUGE else "or more"
+            raise ArgumentTypeError(f"{shown(text)} is {_too(value < low)}; give {low:g} {most}")
         return value
 
     return read

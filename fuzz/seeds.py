@@ -1,6 +1,7 @@
 """Whole files to begin with, and small model folders, of which a target replaces one file."""
 
 import json
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ import safetensors.numpy
 import torch
 
 from regard import checkpoint, folder
-from regard.config import TextConfig, read
+from regard.config import MODEL_CONFIGS, TextConfig, read
 from regard.decode.shortlist import MOST, Shortlist
 from regard.models import build
 from regard.text.shards import ShardWriter, Tokenised, gathered
@@ -64,7 +65,9 @@ def tokenizers() -> list[tuple[TextConfig, Tokenizer]]:
 
 def model_folder(to: Path, name: str) -> Path:
     """A small model with random weights, all that training leaves beside it, and one checkpoint."""
-    config = read({"model": {"name": name, **SHAPE}, "text": {"tokenizer": "words"}})
+    known = {field.name for field in fields(MODEL_CONFIGS[name])}
+    shape = {key: value for key, value in SHAPE.items() if key in known}
+    config = read({"model": {"name": name, **shape}, "text": {"tokenizer": "words"}})
     torch.manual_seed(1)
     labels = ["good", "bad"] if name == "classifier" else []
     model = build(config.model, words().size, len(labels))

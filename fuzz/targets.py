@@ -227,7 +227,7 @@ def _checkpoint(content: bytes, at: Path) -> object:
     step = checkpoint.newest(at, str)
     assert step == 2
     tensors = [checkpoint.load_tensors(saved / name) for name in (checkpoint.WEIGHTS, checkpoint.TRAINING)]
-    return tensors, TrainState(**checkpoint.load_state(at, step))
+    return tensors, TrainState.restored(checkpoint.load_state(at, step), saved)
 
 
 FOLDER = ["config.json", "tokenizer.json", "model.safetensors"]

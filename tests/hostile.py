@@ -1,171 +1,390 @@
-"""Text as nobody should write it, and what must come of it: in tests a little of each, in torture as large as it comes."""
+"""Model folders that somebody spoiled or made up to do harm, and the commands that open one.
 
-import gzip
+A folder is a base, a small whole model, and a harm done to it; every one is a function of its number alone. The first
+ones are those that once broke a command, each in its own way; the others are drawn.
+"""
+
 import json
+import os
+import shutil
+import struct
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from random import Random
 from typing import Any, NamedTuple
 
-from regard.config import read
-from regard.errors import DataError
-from regard.text.corpus import open_corpus
-from regard.text.documents import open_documents
-from regard.text.prepare import prepare
-from regard.text.prepare_text import prepare_text
-from regard.text.tokenizer import learn_tokenizer
+import numpy as np
+import safetensors.numpy
 
-CLEAN = 500  # lines that nothing is wrong with, about half of them before what is
-WORDS = read({"text": {"tokenizer": "words"}}).text
+import regard
+from fuzz import seeds
+from fuzz.edits import VALUES, edited
+from regard import checkpoint
+from regard.config import MODEL_CONFIGS
+
+TRAINED = "trained"
+BASES = (*MODEL_CONFIGS, "text", TRAINED)
+SECTIONS = ("text", "model", "train", "decode")
+FILES = ("config.json", "tokenizer.json", "model.safetensors", "log.jsonl", "probe.jsonl", "shortlist.safetensors")
+SAVED = Path("checkpoints", "step-00000004")
+LETTERS = ["a b c", "d e", "f g h i", "j", "k l m n o", "c b a"] * 4
+QUICK = ["--steps", "6", "--set", "train.batch_tokens=64", "--set", "train.validate_steps=2"]
+QUICK += ["--set", "train.checkpoint_steps=2", "--set", "train.threads=1"]
+
+Change = Callable[[Path], object]
 
 
 class Hostile(NamedTuple):
-    """A corpus with something wrong in it."""
+    """A base and what is done to it; `outside` is a folder that it may lead to."""
 
-    what: str
-    kind: str
-    """What it is read as: pairs, text or labels."""
-    files: dict[str, bytes]
-    left_out: str = ""
-    """What is said of what was left out; nothing, if nothing is."""
-    refused: str = ""
-    """What is said, if the file is not read at all."""
+    name: str
+    base: str
+    change: Callable[[Path, Path], object]
 
 
-def line(number: int, ending: str) -> bytes:
-    """A line that nothing is wrong with."""
-    source, target = f"source number {number}", f"target number {number}"
-    texts = {".tsv": f"{source}\t{target}", ".csv": f"{source},{target}", ".label": f"{source}\t{number % 2}"}
-    texts[".jsonl"] = json.dumps({"source": source, "target": target})
-    return texts.get(ending, f"{source}, and more of it so that it is a passage of its own").encode() + b"\n"
+def make_base(name: str, to: Path) -> Path:
+    """A whole model folder: of every model with random weights, of running text, or trained for four steps."""
+    if name == TRAINED:
+        data = write_pairs(to.with_name("data-of-" + to.name))
+        small = {f"model.{key}": value for key, value in seeds.SHAPE.items()}
+        few = {"steps": 4, "batch_tokens": 64, "validate_steps": 2, "checkpoint_steps": 2, "threads": 1}
+        quick = {f"train.{key}": value for key, value in few.items()}
+        regard.train(data, to, settings={"text.tokenizer": "words", **small, **quick})
+        return to
+    if name == "text":
+        made = seeds.model_folder(to, "lm")
+        return _about(made, {"job": "text"})
+    return seeds.model_folder(to, name)
 
 
-def around(fault: bytes, ending: str, end: bytes = b"\n") -> bytes:
-    """Clean lines with others in their midst."""
-    clean = [line(number, ending).replace(b"\n", end) for number in range(CLEAN)]
-    return b"".join([*clean[: CLEAN // 2], fault, *clean[CLEAN // 2 :]])
+def write_pairs(to: Path) -> list[str]:
+    """A corpus of letters."""
+    to.mkdir(parents=True, exist_ok=True)
+    for name, step in (("a.en", 1), ("a.fr", -1)):
+        (to / name).write_text("".join(line[::step] + "\n" for line in LETTERS))
+    return [str(to / "a.en"), str(to / "a.fr")]
 
 
-def _plain(ending: str, kind: str, size: int) -> Iterator[Hostile]:
-    """Each fault in one kind of file."""
-    head = b"source,target\n" if ending == ".csv" else b""
-    one = partial(_one, kind=kind, name="a.tsv" if ending == ".label" else f"a{ending}")
-    for what, fault, left_out in _lines({".csv": b",", ".txt": b" "}.get(ending, b"\t"), size):
-        # An empty line of running text parts paragraphs.
-        yield one(what, head + around(fault, ending), "" if ending == ".txt" and "empty" in what else left_out)
-    yield one("CRLF", head + around(b"", ending, b"\r\n"))
-    yield one("a mark of UTF-8", b"\xef\xbb\xbf" + head + around(b"", ending))
-    yield one("no end of the last line", (head + around(b"", ending))[:-1])
-    yield one("nothing", b"", refused="is empty")
-    yield one("nothing but empty lines", b"\n" * (10**6 // size), refused="holds no")
-    yield one("UTF-16", (head + around(b"", ending)).decode().encode("utf-16"), refused="is UTF-16 text")
-    yield one("a line of Latin-1", head + around(b"caf\xe9\n", ending), "1 not valid UTF-8")
-    yield one("most of it Latin-1", head + b"caf\xe9\n" * CLEAN, refused="is probably not UTF-8")
+# ----------------------------------------------------------------------------------------------------------- commands
 
 
-def _one(what: str, content: bytes, left_out: str = "", refused: str = "", *, kind: str, name: str) -> Hostile:
-    return Hostile(what, kind, {name: content}, left_out, refused)
+def commands(folder: Path, work: Path) -> Iterator[tuple[str, list[str]]]:
+    """What may be done with a model folder: a name, and the command's arguments. What they write goes into `work`."""
+    data, at = write_pairs(work / "data"), str(folder)
+    for engine in ("torch", "ctranslate2"):
+        with_engine = ["--engine", engine, "--threads", "1"]
+        yield f"translate-{engine}", ["translate", at, "a b c", *with_engine]
+        yield f"classify-{engine}", ["classify", at, "a b c", *with_engine]
+        yield f"fill-{engine}", ["fill", at, "a <mask> c", *with_engine]
+        yield f"embed-{engine}", ["embed", at, "a b c", *with_engine]
+        yield f"score-{engine}", ["score", at, *data, *with_engine]
+    yield "shortlist", ["translate", at, "a b c", "--shortlist", "5", "--threads", "1"]
+    yield "write", ["write", at, "a b", "--max-length", "9", "--threads", "1"]
+    yield "see", ["see", at, "a b c", "--no-open", "--to", str(work / "see.html"), "--threads", "1"]
+    yield "history", ["see", at, "--no-open", "--to", str(work / "history.html"), "--threads", "1"]
+    yield "explain", ["explain", at, "a b c", "--no-pager"]
+    yield "average", ["average", at, at, "--to", str(work / "average")]
+    yield "from", ["train", *data, "--from", at, "--to", str(work / "from"), *QUICK]
+    yield "words-of", ["train", *data, "--words-of", at, "--to", str(work / "words-of"), "--size", "tiny", *QUICK]
+    yield "resume", ["train", *data, "--to", at, *QUICK]
+    yield "distill", ["distill", at, *data, "--to", str(work / "distill"), *QUICK]
+    yield "back-translate", ["back-translate", at, data[0], "--to", str(work / "back.tsv"), "--threads", "1"]
 
 
-def _lines(tab: bytes, size: int) -> Iterator[tuple[str, bytes, str]]:
-    """Bad lines, and how their number is told."""
-    yield "a NUL", b"a\0b" + tab + b"c\n", "1 with a NUL character"
-    yield "bytes that are not UTF-8", b"\xff\xfe\xed\xa0\x80" + tab + b"c\n", "1 not valid UTF-8"
-    large = max(1_100_000, 10**7 // size)
-    yield "a line of 10 MB", b"x" * large + tab + b"c\n", "1 longer than"
-    yield "a line of 10 MB of NULs", bytes(large) + tab + b"c\n", "1 longer than"
-    yield "10^6 empty lines", b"\n" * (10**6 // size), f"{10**6 // size:,} with an empty side"
+# -------------------------------------------------------------------------------------------------------------- harms
 
 
-def _parallel(size: int) -> Iterator[Hostile]:
-    """Two files, one of which is not what it should be."""
-    clean = around(b"", ".txt")
-    for what, fault, left_out in _lines(b" ", size):
-        yield Hostile(f"{what}, in one of two files", "pairs", {"a.en": around(fault, ".txt"), "a.fr": around(
-            b"d\n" * fault.count(b"\n"), ".txt")}, left_out)  # fmt: skip
+def _in_json(path: Path, change: Callable[[Any], object]) -> Path:
+    table = json.loads(path.read_text())
+    change(table)
+    path.write_text(json.dumps(table))
+    return path.parent
+
+
+def _about(folder: Path, given: dict[str, Any]) -> Path:
+    return _in_json(folder / "config.json", lambda table: table["about"].update(given))
+
+
+def _set(folder: Path, section: str, **given: Any) -> Path:
+    return _in_json(folder / "config.json", lambda table: table[section].update(given))
+
+
+def _instead(path: Path, put: Callable[[Path], object]) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+    put(path)
+
+
+def _sparse(path: Path) -> None:
+    with open(path, "wb") as file:
+        file.truncate(1 << 40)
+
+
+def _raw_header(path: Path, header: Any, length: int | None = None) -> None:
+    """A file that begins as safetensors do, whatever the header says."""
+    content = header if isinstance(header, bytes) else json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(content) if length is None else length) + content + bytes(64))
+
+
+def _tensors(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    weights = safetensors.numpy.load_file(path)
+    change(weights)
+    safetensors.numpy.save_file(weights, path)
+
+
+def _filled(value: float) -> Callable[[dict[str, Any]], None]:
+    def fill(weights: dict[str, Any]) -> None:
+        for weight in weights.values():
+            weight[...] = value
+
+    return fill
+
+
+def _cast(kind: Any) -> Callable[[dict[str, Any]], None]:
+    def cast(weights: dict[str, Any]) -> None:
+        weights.update({name: weight.astype(kind) for name, weight in weights.items()})
+
+    return cast
+
+
+def _sealed(folder: Path, change: Callable[[Path], object]) -> None:
+    """Change a checkpoint and write its checksums anew; all other checkpoints go."""
+    for other in folder.glob("checkpoints/step-*"):
+        if other != folder / SAVED:
+            shutil.rmtree(other)
+    change(folder / SAVED)
+    names = [checkpoint.WEIGHTS, checkpoint.TRAINING, checkpoint.STATE, checkpoint.VALIDATED]
+    there = [folder / SAVED / name for name in names if (folder / SAVED / name).exists()]
+    checkpoint._write_manifest(folder / SAVED, {path.name: checkpoint._fingerprint(path) for path in there})
+
+
+def _state(folder: Path, key: str, value: Any) -> None:
+    _sealed(folder, lambda saved: _in_json(saved / checkpoint.STATE, lambda table: table.update({key: value})))
+
+
+DEEP = "[" * 100_000 + "]" * 100_000
+HUGE = (10**5, 10**9, 10**12, 10**18, 2**63, 10**400, -1, 0, 1.5, 1e300, "x", None, True, [1])
+SETTINGS = [
+    *((base, "model", name) for base in ("transformer", "lm", "bert") for name in ("depth", "width", "inner", "heads")),
+    *(("transformer", "model", name) for name in ("decoder_depth", "span", "longest", "offset")),
+    *(("universal", "model", name) for name in ("depth", "ponder", "threshold", "width")),
+    *(("memory", "model", name) for name in ("block", "kernel", "depth")),
+    *(("conv", "model", name) for name in ("kernel", "depth", "longest", "width")),
+    *(("rnn", "model", name) for name in ("width", "depth")),
+    *(("bahdanau", "model", name) for name in ("width", "depth")),
+    *(("bert", "model", name) for name in ("longest", "epsilon")),
+    *(("transformer", "decode", name) for name in ("beam", "n_best", "mbr", "length_penalty", "coverage_penalty")),
+    *(("transformer", "decode", name) for name in ("max_length", "min_length", "no_repeat", "batch_tokens", "top_k")),
+    *(("text", "decode", name) for name in ("beam", "max_length", "min_length", "seed")),
+    *(("text", "text", name) for name in ("longest", "vocabulary")),
+    *((TRAINED, "train", name) for name in ("threads", "keep", "seed", "steps")),
+]
+
+
+def _listed() -> Iterator[Hostile]:
+    """Every kind of harm, by itself."""
+    for number, (base, section, name) in enumerate(SETTINGS):
+        for value in HUGE[number % 3 : 3] if number % 2 else (HUGE[3 + number % (len(HUGE) - 3)], HUGE[1]):
+            yield Hostile(
+                f"{section}.{name}={value!r:.20}", base, lambda f, _, s=section, n=name, v=value: _set(f, s, **{n: v})
+            )
+    for base in ("transformer", "bert"):
+        for name in ("config.json", "tokenizer.json", "model.safetensors"):
+            yield Hostile(f"{name}: FIFO", base, lambda f, _, n=name: _instead(f / n, os.mkfifo))
+            yield Hostile(
+                f"{name}: endless", base, lambda f, _, n=name: _instead(f / n, lambda p: p.symlink_to("/dev/zero"))
+            )
+            yield Hostile(f"{name}: a terabyte", base, lambda f, _, n=name: _instead(f / n, _sparse))
+            yield Hostile(f"{name}: a folder", base, lambda f, _, n=name: _instead(f / n, Path.mkdir))
+            yield Hostile(f"{name}: itself", base, lambda f, _, n=name: _instead(f / n, lambda p: p.symlink_to(p.name)))
+    for name in ("log.jsonl", "probe.jsonl", "shortlist.safetensors", ".lock", "README.md"):
+        yield Hostile(f"{name}: FIFO", "transformer", lambda f, _, n=name: _instead(f / n, os.mkfifo))
+        yield Hostile(
+            f"{name}: endless", "transformer", lambda f, _, n=name: _instead(f / n, lambda p: p.symlink_to("/dev/zero"))
+        )
+    yield from _tables()
+    yield from _weights()
+    yield from _trained()
+
+
+def _tables() -> Iterator[Hostile]:
+    for name in ("config.json", "tokenizer.json", "log.jsonl", "probe.jsonl"):
+        for number, content in enumerate(
+            (DEEP, "{}", "[]", "null\n", '"\\ud800"\n', "\udcff", '{"a":' * 9000, "[1]\n", "")
+        ):
+
+            def put(folder: Path, _: Path, name: str = name, content: str = content) -> None:
+                (folder / name).write_text(content, errors="surrogateescape")
+
+            yield Hostile(f"{name}: {number}", "classifier" if number % 2 else "transformer", put)
+    deep: Any = []
+    for _ in range(500):
+        deep = [deep]
+    for base in ("transformer", "bert", "classifier", "text"):
+        for key in ("job", "labels", "heads", "parameters", "data", "finished", "text"):
+            for value in ([], {"a": deep}, 7, "\x1b[2J", "\ud800", None)[len(key) % 3 :: 2]:
+                yield Hostile(f"about.{key}={value!r:.20}", base, lambda f, _, k=key, v=value: _about(f, {k: v}))
+    for about in (None, [], "a", 7, {"job": "masking"}, {"job": "labelling"}, {"job": "pairs"}, {"job": "text"}):
+        for base in ("transformer", "bert", "classifier"):
+            yield Hostile(
+                f"about={about!r:.30}",
+                base,
+                lambda f, _, a=about: _in_json(f / "config.json", lambda t: t.update(about=a)),
+            )
+    for key in ("kind", "symbols"):
+        for value in (None, 7, "words", [], [[1]], ["\ud800", "\x1b[2J"], ["a"] * 12, {"a": 1}, deep):
+            yield Hostile(
+                f"tokenizer.{key}={value!r:.20}",
+                "bert" if key == "kind" else "transformer",
+                lambda f, _, k=key, v=value: _in_json(f / "tokenizer.json", lambda t: t.update({k: v})),
+            )
+    for kind in ("bpe", "unigram", "wordpiece", "characters"):
+        yield Hostile(f"text.tokenizer={kind}", "bert", lambda f, _, k=kind: _set(f, "text", tokenizer=k))
+
+
+def _weights() -> Iterator[Hostile]:
+    far = {"a": {"dtype": "F32", "shape": [1 << 40, 1 << 40], "data_offsets": [0, 64]}}
+    wide = {"a": {"dtype": "F32", "shape": [0, 1 << 62], "data_offsets": [0, 0]}}
+    many = {f"layers.{n}.x": {"dtype": "F32", "shape": [], "data_offsets": [0, 0]} for n in range(9000)}
+    for number, header in enumerate(
+        ({}, far, wide, many, DEEP.encode(), b"\0" * 99, [], {"__metadata__": {"a": "b" * 10**6}})
+    ):
+        yield Hostile(
+            f"weights: header {number}", "transformer", lambda f, _, h=header: _raw_header(f / "model.safetensors", h)
+        )
+    yield Hostile("weights: a header without end", "bert", lambda f, _: _raw_header(f / "model.safetensors", {}, 2**63))
+    for base in ("transformer", "bert", "text"):
+        for value in (float("nan"), float("inf"), 1e38, -1e38, 0.0):
+            yield Hostile(
+                f"weights: {value}", base, lambda f, _, v=value: _tensors(f / "model.safetensors", _filled(v))
+            )
+        for kind in (np.float16, np.float64, np.int64, np.bool_, np.uint8):
+            yield Hostile(
+                f"weights: {kind.__name__}", base, lambda f, _, k=kind: _tensors(f / "model.safetensors", _cast(k))
+            )
+        escape = {"\x1b[2J\x1b]0;owned\x07": np.zeros(1, np.float32), "\u202eb": np.zeros(1, np.float32)}
+        yield Hostile(
+            "weights: escape", base, lambda f, _, e=escape: _tensors(f / "model.safetensors", partial(dict.update, **e))
+        )
+        yield Hostile("weights: none", base, lambda f, _: _tensors(f / "model.safetensors", dict.clear))
+    yield Hostile("width 8,192", "transformer", lambda f, _: _set(f, "model", width=8192, inner=32768))
+    yield Hostile("longest 10^6", "lm", lambda f, _: _set(f, "model", longest=10**6, positions="learned"))
+    for name, change in (
+        ("no metadata", lambda f: safetensors.numpy.save_file({"likeliest": np.zeros((19, 9), np.int32)}, f)),
+        ("float", lambda f: _shortlist(f, np.zeros((19, 100), np.float32), np.zeros(3, np.float32))),
+        ("far ids", lambda f: _shortlist(f, np.full((19, 100), 10**6, np.int32), np.array([-5, 10**6], np.int32))),
+        ("small", lambda f: _shortlist(f, np.zeros((2, 2), np.int32), np.zeros((3, 3), np.int32))),
+        ("flat", lambda f: _shortlist(f, np.zeros(19, np.int32), np.array(3, np.int32))),
+        ("text", lambda f: f.write_bytes(b"a" * 99)),
+    ):
+        yield Hostile(f"shortlist: {name}", "transformer", lambda f, _, c=change: c(f / "shortlist.safetensors"))
+
+
+def _shortlist(path: Path, likeliest: Any, frequent: Any) -> None:
+    with safetensors.safe_open(path, "np") as file:
+        about = file.metadata()
+    safetensors.numpy.save_file({"likeliest": likeliest, "frequent": frequent}, path, about)
+
+
+def _trained() -> Iterator[Hostile]:
+    for key, value in (
+        *(("step", v) for v in (-1, "4", 10**30, None, 1.5, [1])),
+        *(("window", v) for v in (None, {"loss": "a"}, {"a": {}}, [])),
+        *((key, v) for key in ("epoch", "batch", "best", "log_bytes", "seconds") for v in (-5, "x", 10**25)),
+        ("unknown", 1),
+    ):
+        yield Hostile(f"state.{key}={value!r:.20}", TRAINED, lambda f, _, k=key, v=value: _state(f, k, v))
+    for content in (DEEP, "[]", "7", "", '{"step": '):
+        yield Hostile(
+            f"state: {content:.9}",
+            TRAINED,
+            lambda f, _, c=content: _sealed(f, lambda s: (s / "state.json").write_text(c)),
+        )
+    for name in (checkpoint.WEIGHTS, checkpoint.TRAINING):
+        for value in (1, 2):
+
+            def lose(weights: dict[str, Any], value: int = value) -> None:
+                key = max(weights)
+                weights[key] = np.zeros((3, 1), np.float32) if value == 1 else weights[key]
+                if value == 2:
+                    del weights[key]
+
+            yield Hostile(
+                f"{name}: {value}", TRAINED, lambda f, _, n=name, c=lose: _sealed(f, lambda s: _tensors(s / n, c))
+            )
+    for content in (
+        DEEP,
+        "[]",
+        "{}",
+        '{"files": {"../../config.json": {}}}',
+        '{"files": {"\\u001b[2J": 1}}',
+        '{"files": 7}',
+    ):
+        yield Hostile(
+            f"manifest: {content:.30}", TRAINED, lambda f, _, c=content: (f / SAVED / "manifest.json").write_text(c)
+        )
+    for name in ("weights.safetensors", "manifest.json", "state.json"):
+        yield Hostile(f"{name}: FIFO", TRAINED, lambda f, _, n=name: _instead(f / SAVED / n, os.mkfifo))
+        yield Hostile(
+            f"{name}: endless",
+            TRAINED,
+            lambda f, _, n=name: _instead(f / SAVED / n, lambda p: p.symlink_to("/dev/zero")),
+        )
+    for name in (
+        "cache",
+        "checkpoints",
+        "log.jsonl",
+        "probe.jsonl",
+        ".lock",
+        "model.safetensors",
+        "config.json",
+        "README.md",
+    ):
+        yield Hostile(f"{name} leads outside", TRAINED, lambda f, out, n=name: _lead(f / n, out))
     yield Hostile(
-        "a lost line", "pairs", {"a.en": clean, "a.fr": clean[clean.index(b"\n") + 1 :]}, refused="has 499 lines"
+        "cache leads outside", "transformer", lambda f, out: _instead(f / "cache", lambda p: p.symlink_to(out))
     )
-    more = {"a.en": clean, "a.fr": clean + b"\n" * (10**6 // size)}
-    yield Hostile("10^6 lines more on one side", "pairs", more, refused=f"has {CLEAN + 10**6 // size} lines")
-    yield Hostile("CRLF on one side", "pairs", {"a.en": clean, "a.fr": clean.replace(b"\n", b"\r\n")})
-    yield Hostile("one side empty", "pairs", {"a.en": clean, "a.fr": b""}, refused="is empty")
     yield Hostile(
-        "one side without text", "pairs", {"a.en": clean, "a.fr": b"\n" * CLEAN}, refused="holds no usable pair"
-    )
+        "cache/ctranslate2 leads outside", "bert",
+        lambda f, out: _instead((f / "cache").mkdir() or f / "cache" / "ctranslate2", lambda p: p.symlink_to(out)),
+    )  # fmt: skip
+    yield Hostile("cache/tokens leads outside", TRAINED, lambda f, out: _lead(f / "cache" / "tokens", out))
+    for name in ("step-1", "step-" + "9" * 200, "step-٣", ".step-00000004.tmp"):
+        yield Hostile(f"checkpoints/{name:.20}", TRAINED, lambda f, _, n=name: (f / "checkpoints" / n).mkdir())
 
 
-def _packed(size: int) -> Iterator[Hostile]:
-    """Files that are compressed, or should be."""
-    clean = around(b"", ".tsv")
-    whole = gzip.compress(clean)
-    bomb = gzip.compress(clean + bytes(max(1_100_000, 10**8 // size)) + b"\n" + clean, 1)
-    packed = partial(_one, kind="pairs", name="a.tsv.gz")
-    yield packed("100 MB of NULs in 100 KB", bomb, "1 longer than")
-    yield packed("cut off in the middle", whole[: len(whole) // 2], refused="is not a whole gzip file")
-    yield packed("compressed, but for its name", clean, refused="is not a whole gzip file")
-    yield packed("half of it is noise", whole[:99] + bytes(range(256)) * 9, refused="is not a whole gzip file")
-    yield Hostile("compressed, and not named so", "pairs", {"a.tsv": whole}, refused="is compressed by gzip")
+def _lead(path: Path, outside: Path) -> None:
+    """The same content, outside."""
+    shutil.move(path, outside / path.name)
+    path.symlink_to(outside / path.name)
 
 
-def _broken(size: int) -> Iterator[Hostile]:
-    """Tables that end in the wrong place."""
-    csv, jsonl = partial(_one, kind="pairs", name="a.csv"), partial(_one, kind="pairs", name="a.jsonl")
-    clean = b"source,target\n" + around(b"", ".csv")
-    yield csv("a quote that is never closed", clean + b'"' + clean * (4000 // size), refused="quote")
-    yield csv("a field of a megabyte", clean + b'"' + b"x" * (10**6) + b'",y\n')
-    yield csv("a thousand columns", clean + b"a," * 1000 + b"\n")
-    yield csv("one column", clean.replace(b",", b";"), refused="has one column only")
-    yield jsonl("brackets without end", around(b"[" * 10**6 + b"\n", ".jsonl"), refused="is not valid JSON")
-    yield jsonl("a number of a million digits", around(b"9" * 10**6 + b"\n", ".jsonl"), refused="JSON")
-    yield jsonl("half a character", around(b'{"source": "\\ud800", "target": "a"}\n', ".jsonl"), "1 not valid UTF-8")
-    yield jsonl("another type", around(b'{"source": {}, "target": "a"}\n', ".jsonl"), refused="holds dict, not text")
-    yield jsonl("a lost key", around(b'{"source": "a"}\n', ".jsonl"), refused="has no key 'target'")
+def drawn(number: int) -> Hostile:
+    """Damage of chance, in one file or two."""
+    random = Random(number)
+    base = random.choice(BASES)
+
+    def change(folder: Path, _: Path) -> None:
+        for _ in range(random.choice((1, 1, 2))):
+            kind = random.randrange(3)
+            if kind == 0:
+                section = random.choice(SECTIONS)
+                table = json.loads((folder / "config.json").read_text())[section]
+                _set(folder, section, **{random.choice(sorted(table)): random.choice(VALUES)})
+            else:
+                path = folder / random.choice(FILES[: 3 if kind == 1 else len(FILES)])
+                if path.exists():
+                    path.write_bytes(edited(path.read_bytes(), *(random.getrandbits(20) for _ in range(3))))
+
+    return Hostile(f"drawn {number}", base, change)
 
 
-GROUPS: dict[str, Callable[[int], Iterator[Hostile]]] = {
-    "tab-separated": partial(_plain, ".tsv", "pairs"),
-    "comma-separated": partial(_plain, ".csv", "pairs"),
-    "JSON lines": partial(_plain, ".jsonl", "pairs"),
-    "running text": partial(_plain, ".txt", "text"),
-    "labelled": partial(_plain, ".label", "labels"),
-    "two files": _parallel,
-    "gzip": _packed,
-    "broken tables": _broken,
-}
-"""Made by how large the large ones are: 1 for their full size, 100 for a hundredth of it."""
+LISTED = list(_listed())
 
 
-def notes_of(hostile: Hostile, folder: Path) -> list[str]:
-    """Write the files, and make them ready for training; what is said of them."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, content in hostile.files.items():
-        (folder / name).write_bytes(content)
-    return prepared(hostile.kind, [str(folder / name) for name in hostile.files], folder / "tokens")
-
-
-def prepared(kind: str, names: list[str], to: Path) -> list[str]:
-    """Make these files ready for training; what is said of them."""
-    texts = open_documents(names) if kind == "text" else open_corpus(names)
-    learn = partial(learn_tokenizer, config=WORDS)
-    make: Callable[..., Any] = {"pairs": prepare, "text": prepare_text}.get(kind, _labels)
-    notes: list[str] = make(texts, None, WORDS, to, 1, lambda what, done: None, learn).notes
-    return notes
-
-
-def _labels(*given: Any) -> Any:
-    from regard.text.labelled import prepare_labels  # the only one that needs torch, which takes most of the memory
-
-    return prepare_labels(*given)
-
-
-def verdict(hostile: Hostile, notes: list[str] | DataError) -> str:
-    """What is wrong with what was said; nothing, if it is what must be."""
-    if isinstance(notes, DataError):
-        told = str(notes)
-        named = any(name in told for name in hostile.files) and "\n" not in told
-        return "" if hostile.refused and hostile.refused in told and named else f"refused: {told}"
-    told = "; ".join(notes)
-    if hostile.refused:
-        return f"read: {told}"
-    return "" if hostile.left_out in told and ("left out" in told) == bool(hostile.left_out) else f"said: {told}"
+def hostile(number: int) -> Hostile:
+    """The listed ones first, then those that are drawn."""
+    return LISTED[number] if number < len(LISTED) else drawn(number)

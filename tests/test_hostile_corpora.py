@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hostile import GROUPS, Hostile, notes_of, verdict
+from hostile_corpora import GROUPS, Hostile, notes_of, verdict
 from regard.errors import DataError
 
 

@@ -16,11 +16,11 @@ ROOT = Path(__file__).parents[1]
 SRC = ROOT / "src" / "regard"
 
 MODELS = {"errors", "config", "layers"}
-TEXT = {"errors", "config", "storage"}
-WEIGHTS = {"errors", "config", "storage", "checkpoint", "models", "text", "folder"}
-SEE = {"errors", "config", "storage", "text", "pages", "layers", "models", "folder", "training"}
-DECODE = {"errors", "config", "storage", "layers", "models", "text", "see"}
-TRAIN = {"errors", "config", "storage", "checkpoint", "layers", "models", "text"}
+TEXT = {"errors", "config", "files", "storage"}
+WEIGHTS = {"errors", "config", "files", "storage", "checkpoint", "models", "text", "folder"}
+SEE = {"errors", "config", "files", "storage", "text", "pages", "layers", "models", "folder", "training"}
+DECODE = {"errors", "config", "files", "storage", "layers", "models", "text", "see"}
+TRAIN = {"errors", "config", "files", "storage", "checkpoint", "layers", "models", "text"}
 JOBS = {
     "errors",
     "config",
@@ -56,12 +56,13 @@ MAY_IMPORT = {
     "config": {"errors"},
     "device": {"errors"},
     "allocator": set(),
+    "files": set(),
     "storage": {"errors"},
     "text": TEXT,
     "layers": {"errors"},
     "models": MODELS,
-    "checkpoint": {"errors", "storage"},
-    "folder": {"errors", "config", "storage"},
+    "checkpoint": {"errors", "files", "storage"},
+    "folder": {"errors", "config", "files", "storage"},
     "weights": WEIGHTS,
     "training": TRAIN,
     "see": SEE,

@@ -1,7 +1,6 @@
 """The best of several is what is written when only one is asked for."""
 
 import json
-from pathlib import Path
 
 import pytest
 import torch

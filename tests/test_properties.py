@@ -15,8 +15,6 @@ from fuzz.targets import TARGETS
 from regard.errors import RegardError
 
 EXAMPLES = {"check": 40, "checkpoint": 40, "translator": 60, "labeller": 60, "import": 60, "import-vocabulary": 40}
-WAITING = {"config", "tokenizer", "history", "checkpoint", "import", "import-vocabulary", "labeller", "shortlist"}
-XFAIL = (pytest.mark.xfail(reason="being mended"),)
 # The target, and what it was given behind the byte that chooses the file.
 FOUND = [
     ("recipe", b"[text]\ntokenizer = " + b"[" * 100_000),
@@ -51,7 +49,7 @@ def test_a_whole_file_is_read(name: str, folders) -> None:
         TARGETS[name].read(content, folders(name))
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=XFAIL * (name in WAITING)) for name in TARGETS])
+@pytest.mark.parametrize("name", TARGETS)
 def test_a_damaged_file_is_read_or_refused(name: str, folders) -> None:
     @bounded(EXAMPLES.get(name, 150))
     @given(damaged(list(TARGETS[name].seeds())))

@@ -19,10 +19,10 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from regard import storage
+from regard import files, storage
 from regard.errors import FolderError
 
-NAME = re.compile(r"step-(\d+)")
+NAME = re.compile(r"step-(\d{8,15})", re.ASCII)
 WEIGHTS, TRAINING, STATE, MANIFEST = "weights.safetensors", "training.safetensors", "state.json", "manifest.json"
 VALIDATED = "validated.json"
 """The state after the validation of a step, whose checkpoint was written before it."""
@@ -73,7 +73,8 @@ def steps(folder: Path) -> list[int]:
     """Steps that have a checkpoint, whole or damaged, the oldest first."""
     if not folder.is_dir():
         return []
-    return sorted(int(match[1]) for path in folder.iterdir() if (match := NAME.fullmatch(path.name)))
+    found = (int(match[1]) for path in folder.iterdir() if (match := NAME.fullmatch(path.name)))
+    return sorted(step for step in found if folder_of(folder, step).is_dir())
 
 
 def newest(folder: Path, report: Callable[[str], None]) -> int | None:
@@ -95,11 +96,11 @@ def newest(folder: Path, report: Callable[[str], None]) -> int | None:
 def damage(checkpoint: Path) -> str | None:
     """What is wrong with a checkpoint, or None if every file is as it was written."""
     try:
-        files = _files(checkpoint)
-        for name, recorded in files.items():
+        listed = _files(checkpoint)
+        for name, recorded in listed.items():
             if recorded != _fingerprint(checkpoint / name):
                 return f"{name} has changed since it was written"
-        if not {WEIGHTS, STATE} <= set(files):
+        if not {WEIGHTS, STATE} <= set(listed):
             return "the manifest is incomplete"
     except OSError as error:
         return f"{Path(error.filename).name}: {error.strerror}"
@@ -111,9 +112,11 @@ def damage(checkpoint: Path) -> str | None:
 def load_state(folder: Path, step: int) -> dict[str, Any]:
     """The state that was saved last with a checkpoint."""
     checkpoint = folder_of(folder, step)
-    newest = VALIDATED if VALIDATED in _files(checkpoint) else STATE
-    state: dict[str, Any] = json.loads((checkpoint / newest).read_text())
-    return state
+    path = checkpoint / (VALIDATED if VALIDATED in _files(checkpoint) else STATE)
+    try:
+        return files.table(path)
+    except (OSError, ValueError) as error:
+        raise FolderError(f"{path} cannot be read ({error}). Delete {checkpoint} to go on from an older one.") from None
 
 
 def as_parts(tensors: Tensors) -> Iterator[storage.Part]:
@@ -143,10 +146,10 @@ def size_of(tensors: Tensors) -> int:
 def load_tensors(path: Path) -> dict[str, Tensor]:
     """Tensors of a safetensors file."""
     try:
-        return safetensors.torch.load_file(path)
+        return safetensors.torch.load_file(files.tensors(path))
     except FileNotFoundError:
         raise FolderError(f"{path} is missing. Copy the folder again, or go on training to make it.") from None
-    except (OSError, safetensors.SafetensorError) as error:
+    except (OSError, ValueError, safetensors.SafetensorError) as error:
         raise FolderError(f"{path} cannot be read as weights ({error}). Copy the folder again.") from None
 
 
@@ -211,12 +214,14 @@ def mean(models: Sequence[Tensors]) -> dict[str, Tensor]:
 
 def _files(checkpoint: Path) -> dict[str, Any]:
     """What the manifest says is there."""
-    files = json.loads((checkpoint / MANIFEST).read_text())["files"]
-    return dict(files)
+    listed = dict(files.table(checkpoint / MANIFEST)["files"])
+    if strangers := set(listed) - {WEIGHTS, TRAINING, STATE, VALIDATED}:
+        raise ValueError(f"it names {min(strangers)}")
+    return listed
 
 
-def _write_manifest(checkpoint: Path, files: Mapping[str, Any]) -> None:
-    manifest = {"format": 1, "files": files}
+def _write_manifest(checkpoint: Path, listed: Mapping[str, Any]) -> None:
+    manifest = {"format": 1, "files": listed}
     storage.write_file(checkpoint / MANIFEST, json.dumps(manifest, indent=1).encode())
 
 
@@ -236,5 +241,5 @@ def _written(path: Path, parts: Iterator[storage.Part]) -> dict[str, Any]:
 
 
 def _fingerprint(path: Path) -> dict[str, Any]:
-    with open(path, "rb") as file:
+    with open(files.regular(path), "rb") as file:
         return {"bytes": os.fstat(file.fileno()).st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}

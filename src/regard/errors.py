@@ -14,11 +14,22 @@ RegardError            every message a user can cause; the command line prints i
 A message says what is wrong, with which value, and what to do next.
 """
 
+import unicodedata
+
+_LONGEST = 2000  # characters; a name out of a file may have millions
+
 
 class RegardError(Exception):
     """A mistake a user can mend; never a fault in Regard."""
 
     code = 1
+
+    def __str__(self) -> str:
+        """The message, in which nothing that it quotes can steer a terminal or fill it."""
+        told = super().__str__()
+        if len(told) > _LONGEST:
+            told = f"{told[: _LONGEST // 2]} ... {told[-_LONGEST // 2 :]}"
+        return "".join(map(_harmless, told))
 
 
 class ConfigError(RegardError):
@@ -73,3 +84,8 @@ class StorageError(RegardError):
     """The disk is full or will not be written."""
 
     code = 74
+
+
+def _harmless(character: str) -> str:
+    shown = character.isprintable() or character == "\n" or unicodedata.category(character) == "Zs"
+    return character if shown else character.encode("unicode_escape").decode("ascii")

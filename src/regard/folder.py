@@ -10,8 +10,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from regard import storage
-from regard.config import Config, as_table, read, read_from, read_with_words
+from regard import files, storage
+from regard.config import (
+    BertConfig,
+    ClassifierConfig,
+    Config,
+    LmConfig,
+    MemoryConfig,
+    ReaderConfig,
+    RecurrentConfig,
+    as_table,
+    model_name,
+    read,
+    read_from,
+    read_with_words,
+)
 from regard.errors import ConfigError, FolderError
 
 CONFIG, MODEL, LOG, CARD, CHECKPOINTS, CACHE, LOCK = (
@@ -20,6 +33,12 @@ CONFIG, MODEL, LOG, CARD, CHECKPOINTS, CACHE, LOCK = (
 WEIGHT_TYPES = ("float32", "float16", "bfloat16")
 TOKENS = "tokens"
 """The tokenised text, in the cache."""
+# What a folder may say about itself, and what is used of it; all else may be anything.
+_ABOUT: dict[str, type | tuple[type, ...]] = {
+    "job": str, "labels": list, "heads": list, "data": str, "valid": str, "finished": str, "imported": str, "from": str,
+    "parameters": int, "step": int, "text": dict,
+}  # fmt: skip
+_LARGEST_CONFIG = 16 << 20
 
 
 @contextmanager
@@ -38,6 +57,7 @@ def held(to: Path, mark: str = CONFIG) -> Iterator[None]:
         raise FolderError(
             f"--to {to} holds other files ({strangers[0]}), which stay untouched. Name a new or empty folder."
         )
+    refuse_leading_out(to)
     with storage.locked(to / LOCK):
         for place in (to, to / CACHE):
             storage.sweep(place)
@@ -46,6 +66,19 @@ def held(to: Path, mark: str = CONFIG) -> Iterator[None]:
         finally:
             if new and not any(path.is_file() for path in to.rglob("*") if path.name != LOCK):
                 storage.remove_folder(to)
+
+
+def refuse_leading_out(to: Path) -> None:
+    """Refuse a folder in which a link leads what is to be written to some other place, or a pipe would take it."""
+    with storage.explained(to):
+        deep = [path for name in (CACHE, CHECKPOINTS) for path in (to / name).rglob("*")]
+        for path in [*to.iterdir(), *deep]:
+            # Reading what a link leads to does no harm, and the files that are written whole replace it.
+            whole = path.parent == to and path.name in (CONFIG, MODEL, CARD)
+            if not whole and files.leads_out(path, to):
+                raise FolderError(f"{path} is a link that leads out of {to}, where nothing is written. Remove it.")
+            if path.exists() and not path.is_file() and not path.is_dir():
+                raise FolderError(f"{path} is no file, but a pipe or a device. Remove it.")
 
 
 def refuse_used(to: Path) -> None:
@@ -69,19 +102,36 @@ def load_config(folder: Path) -> tuple[Config, dict[str, Any]]:
     if not folder.is_dir():
         raise FolderError(f"There is no model folder {folder}. Train one with: regard train DATA --to {folder}")
     try:
-        table = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(table, dict):
-            raise ValueError("not a table")
+        table = files.table(path, _LARGEST_CONFIG)
         about = table.pop("about", {})
         if table.pop("format", None) != 1:
             raise ValueError("written by another version of Regard")
-        return read(table), about
+        config = read(table)
+        _check_about(about, config)
+        return config, about
     except FileNotFoundError:
         raise FolderError(
             f"{folder} is not a model folder: it has no {CONFIG}. Name the folder given to --to."
         ) from None
     except (OSError, ValueError, ConfigError) as error:
         raise FolderError(f"{path} cannot be used: {error} Restore it from a copy.") from None
+
+
+def _check_about(about: Any, config: Config) -> None:
+    """Refuse what could not have been written of such a model."""
+    if not isinstance(about, dict):
+        raise ValueError("about is not a table.")
+    for name, kind in _ABOUT.items():
+        if name in about and not isinstance(about[name], kind):
+            raise ValueError(f"about.{name} cannot be {about[name]!r:.100}.")
+    for name in ("labels", "heads"):
+        if not all(isinstance(one, str) for one in about.get(name, [])):
+            raise ValueError(f"about.{name} holds what is no name.")
+    job, model = about.get("job", "pairs"), type(config.model)
+    reads, goes_on = issubclass(model, ReaderConfig), issubclass(model, (RecurrentConfig, LmConfig, MemoryConfig))
+    fits = {"pairs": not reads, "text": goes_on, "masking": model is BertConfig, "labelling": model is ClassifierConfig}
+    if not fits.get(job, True):  # what is not known is refused by whoever is to use it
+        raise ValueError(f"about.job {job!r} is not what a {model_name(config.model)} learns.")
 
 
 def settings_over(
@@ -97,11 +147,15 @@ def settings_over(
 
 def weights_file(folder: Path) -> Path:
     """The weights that translation uses; an error if there are none yet."""
-    if not (folder / MODEL).exists():
+    path = folder / MODEL
+    if not path.exists():
         raise FolderError(
             f"{folder} has no {MODEL} yet: training has not validated once. Let it run on, or look at {LOG}."
         )
-    return folder / MODEL
+    try:
+        return files.tensors(path)
+    except (OSError, ValueError) as error:
+        raise FolderError(f"{path} cannot be read as weights ({error}). Copy the folder again.") from None
 
 
 def check_type(path: Path, name: str, found: str) -> None:

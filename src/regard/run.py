@@ -23,7 +23,7 @@ from regard.training.learner import Learner
 from regard.training.log import Log, NoLog
 from regard.training.loop import SCORES, Display, Loop, TrainState, Validation
 from regard.training.loss import Objective
-from regard.weights import load_weights, save_weights, start_from
+from regard.weights import check_folder, check_shapes, load_weights, save_weights, start_from, weights_of
 
 # What may change between two runs of the same command without asking: how long, how often, where.
 FREE = {
@@ -74,6 +74,8 @@ def train(
         raise ConfigError(
             f"train.soft {config.train.soft:g} asks for teachers, but there are none. Use regard distill, or leave it at 0."
         )
+    if start:
+        check_folder(start)  # before a model of these settings is built, whatever they are
     world = world or World()
     display = display if display and world.leads else Display()
     if world.size > 1 and "-" in data:
@@ -229,11 +231,14 @@ def _resume(to: Path, learner: Learner, finished: bool, display: Display) -> Tra
             )
         return TrainState()
     saved = checkpoint.folder_of(checkpoints, step)
-    learner.restore(
-        checkpoint.load_tensors(saved / checkpoint.WEIGHTS), checkpoint.load_tensors(saved / checkpoint.TRAINING)
-    )
+    state = TrainState.restored(checkpoint.load_state(checkpoints, step), saved / checkpoint.STATE)
+    own = weights_of(learner.model)
+    check_shapes({name: tuple(weight.shape) for name, weight in own.items()}, saved / checkpoint.WEIGHTS)
+    weights, training = (checkpoint.load_tensors(saved / name) for name in (checkpoint.WEIGHTS, checkpoint.TRAINING))
+    learner.check(training, saved / checkpoint.TRAINING)
+    learner.restore(weights, training)
     display.note(f"going on from step {step:,}")
-    return TrainState(**checkpoint.load_state(checkpoints, step))
+    return state
 
 
 def _choose_weights(to: Path, loop: Loop, validator: Callable[[Model], Validation]) -> Validation:

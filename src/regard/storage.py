@@ -193,6 +193,8 @@ def locked(path: Path) -> Iterator[None]:
 
 def is_locked(path: Path) -> bool:
     """Whether somebody holds the folder now. Asking changes nothing."""
+    if not path.is_file():  # a pipe would keep us waiting
+        return False
     try:
         with open(path, "rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)

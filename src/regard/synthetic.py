@@ -31,6 +31,7 @@ from regard.text.tokenizer import load_tokenizer
 from regard.training.distributed import World
 from regard.training.loop import Display
 from regard.training.teaching import Teacher, taught
+from regard.weights import check_folder
 
 DISTILLED, BACK, MIXED, VALID = "distilled.tsv", "back.tsv", "mixed.tsv", "valid.tsv"
 _AT_A_TIME = 1000  # texts translated together, and counted when they are done
@@ -80,6 +81,7 @@ class Models:
         for path in self.folders:
             decode = dataclasses.asdict(folder.load_config(path)[0].decode)
             whole.update(json.dumps(decode, sort_keys=True).encode())
+            check_folder(path)  # before all of a file is read that may be anything
             with open(folder.weights_file(path), "rb") as file:
                 whole.update(hashlib.file_digest(file, "blake2b").digest())
         return whole.hexdigest()

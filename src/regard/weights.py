@@ -4,11 +4,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import safetensors
+import torch
 from torch import Tensor
 
-from regard import storage
+from regard import files, storage
 from regard.checkpoint import as_parts, load_tensors, size_of
-from regard.config import Config
+from regard.config import ClassifierConfig, Config, ModelConfig
 from regard.errors import FolderError
 from regard.folder import CONFIG, MODEL, check_type, load_config, weights_file
 from regard.models import build
@@ -20,6 +22,9 @@ from regard.text.tokenizer import Tokenizer, load_tokenizer
 def save_weights(folder: Path, weights: Mapping[str, Tensor]) -> None:
     """Write the weights that translation uses, replacing earlier ones only once the new ones are safe."""
     storage.write_parts(folder / MODEL, as_parts(weights), size_of(weights))
+
+
+Shapes = dict[str, tuple[int, ...]]
 
 
 class Loaded(NamedTuple):
@@ -36,9 +41,40 @@ def load_model(folder: Path) -> Loaded:
     config, about = load_config(folder)
     tokenizer = load_tokenizer(folder, config.text)
     path = weights_file(folder)
-    model = build(config.model, tokenizer.size, len(about.get("labels", ())))
+    labels = len(about.get("labels", ()))
+    if isinstance(config.model, ClassifierConfig) and not labels:
+        raise FolderError(f"{folder / CONFIG} names no labels. Let training go on, or restore it from a copy.")
+    check_shapes(shapes_of(config.model, tokenizer.size, labels), path)
+    model = build(config.model, tokenizer.size, labels)
     load_weights(model, load_tensors(path), path)
     return Loaded(model.eval(), tokenizer, config, about)
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse a model folder whose weights do not fit its settings, without loading or building anything."""
+    config, about = load_config(folder)
+    tokenizer = load_tokenizer(folder, config.text)
+    expected = shapes_of(config.model, tokenizer.size, max(1, len(about.get("labels", ()))))
+    check_shapes(expected, weights_file(folder))
+
+
+def shapes_of(config: ModelConfig, vocabulary: int, labels: int) -> Shapes:
+    """By name, the weights a model has, which is not built for that."""
+    with torch.device("meta"):
+        labels = labels if isinstance(config, ClassifierConfig) else 0
+        return {name: tuple(weight.shape) for name, weight in weights_of(build(config, vocabulary, labels)).items()}
+
+
+def check_shapes(expected: Shapes, path: Path) -> None:
+    """Refuse a file of weights by what its header says, which takes no memory: settings may ask for any size."""
+    try:
+        with safetensors.safe_open(files.tensors(path), "pt") as file:
+            found = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118 (no dict)
+    except FileNotFoundError:
+        raise FolderError(f"{path} is missing. Copy the folder again, or go on training to make it.") from None
+    except (OSError, ValueError, safetensors.SafetensorError) as error:
+        raise FolderError(f"{path} cannot be read as weights ({error}). Copy the folder again.") from None
+    _compare(expected, found, path)
 
 
 def weights_of(model: Model) -> dict[str, Tensor]:
@@ -60,15 +96,19 @@ def start_from(model: Model, folder: Path) -> None:
 def load_weights(model: Model, weights: dict[str, Tensor], path: Path) -> None:
     """Copy weights into a model, refusing any that do not fit."""
     own = weights_of(model)
-    for name in sorted(set(own) | set(weights)):
-        if name not in weights or name not in own:
-            raise FolderError(
-                f"{path} does not fit its {CONFIG}: {name} is in only one of them. Copy the folder again."
-            )
-        if own[name].shape != weights[name].shape:
-            expected, found = tuple(own[name].shape), tuple(weights[name].shape)
-            raise FolderError(
-                f"{path} does not fit its {CONFIG}: {name} is {found}, not {expected}. Copy the folder again."
-            )
+    expected, found = ({name: tuple(tensor.shape) for name, tensor in one.items()} for one in (own, weights))
+    _compare(expected, found, path)
+    for name, weight in own.items():
         check_type(path, name, str(weights[name].dtype).removeprefix("torch."))
-        own[name].data.copy_(weights[name])
+        weight.data.copy_(weights[name])
+
+
+def _compare(expected: Shapes, found: Shapes, path: Path) -> None:
+    for name in sorted(set(expected) | set(found)):
+        if name not in expected or name not in found:
+            fault = "is in only one of them"
+        elif expected[name] != found[name]:
+            fault = f"is {found[name]}, not {expected[name]}"
+        else:
+            continue
+        raise FolderError(f"{path} does not fit its {CONFIG}: {name} {fault}. Copy the folder again.")

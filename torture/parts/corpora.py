@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from hostile import CLEAN, GROUPS, Hostile, line, verdict
+from hostile_corpora import CLEAN, GROUPS, Hostile, line, verdict
 from regard.errors import DataError
 from torture.rows import Row
 
@@ -17,7 +17,7 @@ KINDS = {"pairs": (".tsv", "a.tsv"), "text": (".txt", "a.txt"), "labels": (".lab
 # the process that started it, too.
 CHILD = """
 import json, sys
-from hostile import prepared
+from hostile_corpora import prepared
 from pathlib import Path
 from regard.errors import DataError
 try:

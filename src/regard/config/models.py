@@ -3,8 +3,11 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from regard.config.setting import at_least, between, setting
+from regard.config.setting import at_least, at_most, between, setting
 from regard.errors import ConfigError
+
+DEEPEST = 256
+"""Layers at most: building one takes a while, even before its weights are there."""
 
 
 def heads_share(width: int, heads: int) -> None:
@@ -31,21 +34,24 @@ def no_offset_of_relative(positions: str, offset: int) -> None:
 class TransformerConfig:
     """The encoder-decoder Transformer; the defaults are the published base model."""
 
-    width: int = setting(512, "numbers in a word's vector (the paper's d_model)")
-    heads: int = setting(8, "attention heads; they share the width")
-    depth: int = setting(6, "layers of the encoder")
-    decoder_depth: int = setting(0, "layers of the decoder; 0 = as many as the encoder")
-    inner: int = setting(2048, "width inside the feed-forward layers")
+    width: int = setting(512, "numbers in a word's vector (the paper's d_model)", most=65_536)
+    heads: int = setting(8, "attention heads; they share the width", most=1024)
+    depth: int = setting(6, "layers of the encoder", most=DEEPEST)
+    decoder_depth: int = setting(0, "layers of the decoder; 0 = as many as the encoder", most=DEEPEST)
+    inner: int = setting(2048, "width inside the feed-forward layers", most=1 << 20)
     dropout: float = setting(0.1, "share of numbers dropped after each sub-layer and embedding")
     activation: Literal["relu", "elu", "gelu"] = setting("relu", "between the two feed-forward layers")
     norm: Literal["after", "before"] = setting("after", "layer norm after each sub-layer (published) or before it")
     positions: Literal["sinusoidal", "learned", "relative"] = setting("sinusoidal", "how word order is told")
     tie: Literal["all", "target", "none"] = setting("all", "embeddings shared: all three, the target's two, or none")
-    longest: int = setting(1024, "longest sentence in tokens that learned positions can hold")
-    span: int = setting(16, "farthest distance that relative positions tell apart")
-    offset: int = setting(0, "training: count positions from a random number up to this, to meet longer texts")
+    longest: int = setting(1024, "longest sentence in tokens that learned positions can hold", most=1 << 20)
+    span: int = setting(16, "farthest distance that relative positions tell apart", most=1 << 16)
+    offset: int = setting(
+        0, "training: count positions from a random number up to this, to meet longer texts", most=1 << 20
+    )
 
     def __post_init__(self) -> None:
+        at_most(self, "model")
         at_least(self, "model", width=2, heads=1, depth=1, decoder_depth=0, inner=1, longest=1, span=1, offset=0)
         between(self, "model", 0.0, 0.95, "dropout")
         heads_share(self.width, self.heads)
@@ -65,14 +71,15 @@ class TransformerConfig:
 class Seq2SeqConfig:
     """Recurrent encoder and decoder without attention: the whole source must pass through one vector."""
 
-    width: int = setting(512, "numbers in a word's vector and in a layer's state")
-    depth: int = setting(2, "recurrent layers of the encoder and of the decoder")
+    width: int = setting(512, "numbers in a word's vector and in a layer's state", most=65_536)
+    depth: int = setting(2, "recurrent layers of the encoder and of the decoder", most=DEEPEST)
     cell: Literal["lstm", "gru"] = setting("lstm", "the recurrent cell")
     bidirectional: bool = setting(True, "read the source in both directions")
     dropout: float = setting(0.2, "share of numbers dropped between layers and after embeddings")
     tie: Literal["all", "target", "none"] = setting("all", "embeddings shared: all three, the target's two, or none")
 
     def __post_init__(self) -> None:
+        at_most(self, "model")
         at_least(self, "model", width=2, depth=1)
         between(self, "model", 0.0, 0.95, "dropout")
         if self.bidirectional and self.width % 2:
@@ -96,17 +103,18 @@ class LuongConfig(Seq2SeqConfig):
 class ConvConfig:
     """Convolutional encoder and decoder, attention in every decoder layer."""
 
-    width: int = setting(512, "numbers in a word's vector and in a layer's state")
-    depth: int = setting(10, "convolutions of the encoder")
-    decoder_depth: int = setting(0, "convolutions of the decoder; 0 = as many as the encoder")
-    kernel: int = setting(3, "words that a convolution sees at a time; odd")
+    width: int = setting(512, "numbers in a word's vector and in a layer's state", most=65_536)
+    depth: int = setting(10, "convolutions of the encoder", most=DEEPEST)
+    decoder_depth: int = setting(0, "convolutions of the decoder; 0 = as many as the encoder", most=DEEPEST)
+    kernel: int = setting(3, "words that a convolution sees at a time; odd", most=1001)
     dropout: float = setting(0.2, "share of numbers dropped before convolutions and after embeddings")
     positions: Literal["learned", "none"] = setting("learned", "how word order is told, besides by the convolutions")
     scaled: bool = setting(True, "what attention finds grows by the root of the source's length (published)")
-    longest: int = setting(1024, "longest sentence in tokens that learned positions can hold")
+    longest: int = setting(1024, "longest sentence in tokens that learned positions can hold", most=1 << 20)
     tie: Literal["all", "target", "none"] = setting("all", "embeddings shared: all three, the target's two, or none")
 
     def __post_init__(self) -> None:
+        at_most(self, "model")
         at_least(self, "model", width=2, depth=1, decoder_depth=0, kernel=1, longest=1)
         between(self, "model", 0.0, 0.95, "dropout")
         if self.kernel % 2 == 0:
@@ -117,22 +125,25 @@ class ConvConfig:
 class UniversalConfig:
     """The Universal Transformer: one layer, repeated; each word can halt on its own."""
 
-    width: int = setting(512, "numbers in a word's vector")
-    heads: int = setting(8, "attention heads; they share the width")
-    depth: int = setting(6, "times the layer is repeated; with halting, at most")
-    inner: int = setting(2048, "width inside the feed-forward layers")
+    width: int = setting(512, "numbers in a word's vector", most=65_536)
+    heads: int = setting(8, "attention heads; they share the width", most=1024)
+    depth: int = setting(6, "times the layer is repeated; with halting, at most", most=DEEPEST)
+    inner: int = setting(2048, "width inside the feed-forward layers", most=1 << 20)
     dropout: float = setting(0.1, "share of numbers dropped after each sub-layer and embedding")
     activation: Literal["relu", "elu", "gelu"] = setting("relu", "between the two feed-forward layers")
     norm: Literal["after", "before"] = setting("after", "layer norm after each sub-layer (published) or before it")
     positions: Literal["sinusoidal", "relative"] = setting("sinusoidal", "how word order is told")
-    span: int = setting(16, "farthest distance that relative positions tell apart")
+    span: int = setting(16, "farthest distance that relative positions tell apart", most=1 << 16)
     tie: Literal["all", "target", "none"] = setting("all", "embeddings shared: all three, the target's two, or none")
     halting: bool = setting(True, "let each word stop by itself (adaptive computation time)")
     threshold: float = setting(0.99, "halting: the probability at which a word stops")
-    ponder: float = setting(0.01, "halting: cost of a repetition, per word, in the loss")
-    offset: int = setting(0, "training: count positions from a random number up to this, to meet longer texts")
+    ponder: float = setting(0.01, "halting: cost of a repetition, per word, in the loss", most=1000.0)
+    offset: int = setting(
+        0, "training: count positions from a random number up to this, to meet longer texts", most=1 << 20
+    )
 
     def __post_init__(self) -> None:
+        at_most(self, "model")
         at_least(self, "model", width=2, heads=1, depth=1, inner=1, span=1, ponder=0, offset=0)
         between(self, "model", 0.0, 0.95, "dropout")
         between(self, "model", 0.01, 0.9999, "threshold")
@@ -146,12 +157,13 @@ class UniversalConfig:
 class RecurrentConfig:
     """A recurrent language model: what it has read so far is one vector, carried from word to word."""
 
-    width: int = setting(650, "numbers in a word's vector and in a layer's state")
-    depth: int = setting(2, "recurrent layers")
+    width: int = setting(650, "numbers in a word's vector and in a layer's state", most=65_536)
+    depth: int = setting(2, "recurrent layers", most=DEEPEST)
     dropout: float = setting(0.5, "share of numbers dropped between layers and after embeddings")
     tie: bool = setting(True, "the same vectors for words read and words written")
 
     def __post_init__(self) -> None:
+        at_most(self, "model")
         at_least(self, "model", width=1, depth=1)
         between(self, "model", 0.0, 0.95, "dropout")
 
@@ -175,19 +187,20 @@ class GruConfig(RecurrentConfig):
 class LmConfig:
     """The Transformer's decoder alone, a language model: every word looks at all words before it."""
 
-    width: int = setting(768, "numbers in a word's vector")
-    heads: int = setting(12, "attention heads; they share the width")
-    depth: int = setting(12, "layers")
-    inner: int = setting(3072, "width inside the feed-forward layers")
+    width: int = setting(768, "numbers in a word's vector", most=65_536)
+    heads: int = setting(12, "attention heads; they share the width", most=1024)
+    depth: int = setting(12, "layers", most=DEEPEST)
+    inner: int = setting(3072, "width inside the feed-forward layers", most=1 << 20)
     dropout: float = setting(0.1, "share of numbers dropped after each sub-layer and embedding")
     activation: Literal["relu", "elu", "gelu", "gelu_tanh"] = setting("gelu_tanh", "between the feed-forward layers")
     norm: Literal["after", "before"] = setting("before", "layer norm before each sub-layer (as in GPT-2) or after it")
     positions: Literal["sinusoidal", "learned", "relative"] = setting("learned", "how word order is told")
-    longest: int = setting(1024, "longest text in tokens that learned positions can hold")
-    span: int = setting(64, "farthest distance that relative positions tell apart")
+    longest: int = setting(1024, "longest text in tokens that learned positions can hold", most=1 << 20)
+    span: int = setting(64, "farthest distance that relative positions tell apart", most=1 << 16)
     tie: bool = setting(True, "the same vectors for words read and words written")
 
     def __post_init__(self) -> None:
+        at_most(self, "model")
         at_least(self, "model", width=2, heads=1, depth=1, inner=1, longest=1, span=1)
         between(self, "model", 0.0, 0.95, "dropout")
         heads_share(self.width, self.heads)
@@ -201,19 +214,20 @@ class LmConfig:
 class MemoryConfig:
     """Decoder-only with memory-compressed attention (WikiSum): reads ten thousand words and more."""
 
-    width: int = setting(512, "numbers in a word's vector")
-    heads: int = setting(8, "attention heads; they share the width")
-    depth: int = setting(5, "layers: local and memory-compressed ones by turns, a local one first")
-    inner: int = setting(2048, "width inside the feed-forward layers")
+    width: int = setting(512, "numbers in a word's vector", most=65_536)
+    heads: int = setting(8, "attention heads; they share the width", most=1024)
+    depth: int = setting(5, "layers: local and memory-compressed ones by turns, a local one first", most=DEEPEST)
+    inner: int = setting(2048, "width inside the feed-forward layers", most=1 << 20)
     dropout: float = setting(0.1, "share of numbers dropped after each sub-layer and embedding")
     activation: Literal["relu", "elu", "gelu"] = setting("relu", "between the two feed-forward layers")
     norm: Literal["after", "before"] = setting("before", "layer norm before each sub-layer or after it")
     full: bool = setting(False, "full attention in every layer instead (the paper's T-D)")
-    block: int = setting(256, "local layers: tokens that see each other")
-    kernel: int = setting(3, "compressed layers: keys and values joined into one, and the stride")
+    block: int = setting(256, "local layers: tokens that see each other", most=1 << 16)
+    kernel: int = setting(3, "compressed layers: keys and values joined into one, and the stride", most=1001)
     tie: bool = setting(True, "the same vectors for words read and words written")
 
     def __post_init__(self) -> None:
+        at_most(self, "model")
         at_least(self, "model", width=2, heads=1, depth=1, inner=1, block=1, kernel=1)
         between(self, "model", 0.0, 0.95, "dropout")
         heads_share(self.width, self.heads)
@@ -225,16 +239,17 @@ class MemoryConfig:
 class ReaderConfig:
     """The Transformer's encoder alone, as BERT has it; the defaults are the published base model."""
 
-    width: int = setting(768, "numbers in a word's vector")
-    heads: int = setting(12, "attention heads; they share the width")
-    depth: int = setting(12, "layers")
-    inner: int = setting(3072, "width inside the feed-forward layers")
+    width: int = setting(768, "numbers in a word's vector", most=65_536)
+    heads: int = setting(12, "attention heads; they share the width", most=1024)
+    depth: int = setting(12, "layers", most=DEEPEST)
+    inner: int = setting(3072, "width inside the feed-forward layers", most=1 << 20)
     dropout: float = setting(0.1, "share of numbers dropped after each sub-layer and embedding")
     activation: Literal["relu", "gelu", "gelu_tanh"] = setting("gelu", "between the two feed-forward layers")
-    longest: int = setting(512, "longest text in tokens that the learned positions can hold")
+    longest: int = setting(512, "longest text in tokens that the learned positions can hold", most=1 << 20)
     epsilon: float = setting(1e-12, "layer norms: keeps the division finite")
 
     def __post_init__(self) -> None:
+        at_most(self, "model")
         at_least(self, "model", width=2, heads=1, depth=1, inner=1, longest=4)
         between(self, "model", 0.0, 0.95, "dropout")
         between(self, "model", 0.0, 0.1, "epsilon")

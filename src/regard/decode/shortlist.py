@@ -18,7 +18,7 @@ import numpy.typing as npt
 import safetensors
 import safetensors.numpy
 
-from regard import storage
+from regard import files, storage
 from regard.config import LONGEST_SHORTLIST
 from regard.errors import FolderError, StorageError
 from regard.text.alignment import Ids, Lexicon, learn_lexicon
@@ -124,11 +124,21 @@ def _load(path: Path, tokenizer: Tokenizer) -> Shortlist | None:
     if not path.exists():
         return None
     try:
-        with safetensors.safe_open(path, framework="numpy") as file:
+        with safetensors.safe_open(files.tensors(path), framework="numpy") as file:
             if file.metadata()["tokenizer"] != _digest(tokenizer):
                 return None
-            return Shortlist(file.get_tensor("likeliest"), file.get_tensor("frequent"))
-    except (OSError, safetensors.SafetensorError, TypeError, KeyError) as error:
+            for name, shape in (("likeliest", [tokenizer.size, MOST]), ("frequent", None)):
+                found = file.get_slice(name)
+                if found.get_dtype() != "I32" or len(found.get_shape()) > 2 or shape not in (None, found.get_shape()):
+                    raise ValueError(f"{name} is {found.get_dtype()} {found.get_shape()}")
+            likeliest_VN, frequent_F = file.get_tensor("likeliest"), file.get_tensor("frequent")
+        for ids in (likeliest_VN, frequent_F):
+            if ids.size and not 0 <= ids.min() <= ids.max() < tokenizer.size:
+                raise ValueError("it names tokens that there are not")
+        if frequent_F.ndim != 1:
+            raise ValueError(f"frequent is {frequent_F.shape}")
+        return Shortlist(likeliest_VN, frequent_F)
+    except (OSError, ValueError, safetensors.SafetensorError, TypeError, KeyError) as error:
         raise FolderError(f"{path} is damaged ({error}). Delete it; it is learned again from the tokens.") from None
 
 

@@ -4,27 +4,31 @@ Nothing in it is executed: settings and vocabulary are JSON and text, weights ar
 Regard's order, the special ids and the mask first, and so are the rows of the tensors that go by it.
 """
 
-import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
 
-from regard import folder, storage
-from regard.checkpoint import load_tensors
+from regard import files, folder, storage
 from regard.config import BertConfig, ClassifierConfig, Config, TextConfig
-from regard.errors import FolderError
+from regard.errors import ConfigError, FolderError
+from regard.interop.published import Published, open_published
 from regard.models import build
 from regard.text.wordpiece import CONTINUES, WordPiece
-from regard.weights import load_weights, save_weights, weights_of
+from regard.weights import save_weights, shapes_of, weights_of
 
 Table = dict[str, Any]
-Tensors = dict[str, Tensor]
 
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh"}
 LABELLED = "BertForSequenceClassification"
+_FOLLOWS = "cls.seq_relationship.weight"
+# What is there twice: words are guessed by the vectors they are read by.
+_TIED = {
+    "cls.predictions.decoder.weight": "embeddings.word_embeddings.weight",
+    "cls.predictions.decoder.bias": "cls.predictions.bias",
+}
 # Regard's first five ids, and what they are called in a published vocabulary unless it says otherwise.
 SPECIAL_NAMES = {
     "pad_token": "[PAD]",
@@ -33,7 +37,16 @@ SPECIAL_NAMES = {
     "sep_token": "[SEP]",
     "mask_token": "[MASK]",
 }
-CONVERT = "python -c \"from transformers import AutoModelForPreTraining as M; M.from_pretrained('{0}').save_pretrained('{0}')\""
+MOST_WORDS, MOST_WITHOUT = 1_000_000, 100_000
+"""Words of a vocabulary, and vectors beyond them that belong to no word."""
+# Types of settings that may be left out, and what then holds; null is the same as left out.
+DEFAULTS: Table = {
+    "max_position_embeddings": 512, "hidden_dropout_prob": 0.1, "layer_norm_eps": 1e-12, "hidden_act": "gelu",
+    "id2label": {"0": "LABEL_0", "1": "LABEL_1"}, "architectures": [],
+}  # fmt: skip
+# The rows of these go by the vocabulary; and these are answers to whether a text follows, which stand the other way round.
+BY_WORD = {"body.embedding.words.weight", "guesser.bias"}
+TURNED = {"follower.weight", "follower.bias"}
 
 
 class Imported(NamedTuple):
@@ -51,18 +64,22 @@ def import_bert(source: Path, to: Path) -> Imported:
     """Write the BERT in the folder `source` to the new folder `to`."""
     folder.refuse_used(to)
     table = _checked(_json(source / "config.json"), source)
-    tensors = _tensors(source)
-    vocabulary = read_vocabulary(source, int(table["vocab_size"]))
-    labels = _labels(table)
-    config = _config(table, vocabulary, tensors, labeller=bool(labels))
-    model = build(config.model, len(vocabulary.words), len(labels))
-    own = weights_of(model)
-    given = _renamed(tensors, config, vocabulary.order(), source)
+    with open_published(source) as published:
+        words = (table["vocab_size"], table["hidden_size"])
+        published.check({"embeddings.word_embeddings.weight": words})
+        vocabulary = read_vocabulary(source, table["vocab_size"])
+        labels = _labels(table, source)
+        config = _config(table, vocabulary, source, labeller=bool(labels), follows=_FOLLOWS in published.shapes)
+        names = _names(config, published.shapes)
+        published.check_tied(_TIED)
+        published.check_parts(names, shapes_of(config.model, len(vocabulary.words), len(labels)))
+        model = build(config.model, len(vocabulary.words), len(labels))
+        own = weights_of(model)
+        _fill(own, names, published, vocabulary.order())
     # What was not published keeps its new weights, for training to form; `heads` tells which it is.
-    load_weights(model, {**own, **given}, source / "model.safetensors")
-    heads = [name for name, part in (("words", "guesser.bias"), ("next", "follower.bias")) if part in given]
+    heads = [name for name, part in (("words", "guesser.bias"), ("next", "follower.bias")) if part in names]
     parameters = sum(tensor.numel() for tensor in own.values())
-    name = str(table.get("_name_or_path") or source.name)
+    name = str(table.get("_name_or_path") or source.name)[:200]
     about: Table = {"job": "labelling" if labels else "masking", "imported": name, "parameters": parameters}
     about |= {"labels": labels} if labels else {"heads": heads}
     with storage.explained(to):
@@ -114,76 +131,60 @@ def _checked(table: Table, source: Path) -> Table:
             known = ", ".join(str(value) for value in possible if value is not None)
             raise FolderError(f"{source}/config.json has {name} {table[name]!r}; Regard's BERT can have only {known}.")
     needed = ("vocab_size", "hidden_size", "num_attention_heads", "num_hidden_layers", "intermediate_size")
-    if missing := [name for name in needed if not isinstance(table.get(name), int)]:
+    if missing := [name for name in needed if type(table.get(name)) is not int or table[name] < 1]:
         raise FolderError(f"{source}/config.json does not tell {missing[0]}. Download the folder again.")
+    if table["vocab_size"] > MOST_WORDS:
+        raise FolderError(f"{source} has {table['vocab_size']:,} words; at most {MOST_WORDS:,} can be imported.")
+    for name, default in DEFAULTS.items():
+        if table.get(name) is None:
+            table[name] = default
+        kind = (int, float) if isinstance(default, float) else type(default)
+        if not isinstance(table[name], kind) or isinstance(table[name], bool):
+            raise FolderError(f"{source}/config.json has {name} {table[name]!r:.100}. Download the folder again.")
     return table
 
 
-def _config(table: Table, vocabulary: Vocabulary, tensors: Tensors, *, labeller: bool) -> Config:
-    longest = int(table.get("max_position_embeddings", 512))
+def _config(table: Table, vocabulary: Vocabulary, source: Path, *, labeller: bool, follows: bool) -> Config:
+    longest = table["max_position_embeddings"]
     body: dict[str, Any] = {
         "width": table["hidden_size"],
         "heads": table["num_attention_heads"],
         "depth": table["num_hidden_layers"],
         "inner": table["intermediate_size"],
-        "dropout": float(table.get("hidden_dropout_prob", 0.1)),
-        "activation": ACTIVATIONS[table.get("hidden_act") or "gelu"],
+        "dropout": table["hidden_dropout_prob"],
+        "activation": ACTIVATIONS[table["hidden_act"]],
         "longest": longest,
-        "epsilon": float(table.get("layer_norm_eps", 1e-12)),
+        "epsilon": table["layer_norm_eps"],
     }
-    text = TextConfig(
-        tokenizer="wordpiece",
-        vocabulary=len(vocabulary.words),
-        lowercase=vocabulary.lowercase,
-        longest=min(256, longest),
-    )
-    if labeller:
-        return Config(text=text, model=ClassifierConfig(**body))
-    return Config(text=text, model=BertConfig(**body, next_sentence="cls.seq_relationship.weight" in tensors))
+    try:
+        text = TextConfig(
+            tokenizer="wordpiece",
+            vocabulary=max(8, len(vocabulary.words)),
+            lowercase=vocabulary.lowercase,
+            longest=min(256, longest),
+        )
+        if labeller:
+            return Config(text=text, model=ClassifierConfig(**body))
+        return Config(text=text, model=BertConfig(**body, next_sentence=follows))
+    except ConfigError as error:
+        raise FolderError(f"{source}/config.json tells of no model that Regard can have: {error}") from None
 
 
-def _labels(table: Table) -> list[str]:
+def _labels(table: Table, source: Path) -> list[str]:
     """Names of the labels, if it is a model for whole texts."""
-    if LABELLED not in (table.get("architectures") or []):
+    if LABELLED not in table["architectures"]:
         return []
-    names = table.get("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}
-    return [str(names[number]) for number in sorted(names, key=int)]
+    names = table["id2label"]
+    numbers = [str(number) for number in range(len(names))]
+    if not names or set(names) != set(numbers) or not all(isinstance(name, str) for name in names.values()):
+        raise FolderError(f"{source}/config.json names labels by {names!r:.100}. Number them from 0 in id2label.")
+    return [names[number] for number in numbers]
 
 
 # ------------------------------------------------------------------------------------------------------------- weights
 
 
-def _tensors(source: Path) -> Tensors:
-    """All tensors, under the names that newer versions of Hugging Face's library give them."""
-    path = source / "model.safetensors"
-    if not path.exists():
-        if (source / "pytorch_model.bin").exists():
-            raise FolderError(
-                f"{source} has only pytorch_model.bin, a pickle, which can execute what it likes when it is read. If you "
-                f"trust it, convert it first: {CONVERT.format(source)}"
-            )
-        raise FolderError(f"{source} has no {path.name}. Name a folder as saved by save_pretrained, in one file.")
-    tensors = {}
-    for name, tensor in load_tensors(path).items():
-        name = name.removeprefix("bert.").replace("LayerNorm.gamma", "LayerNorm.weight")
-        tensors[name.replace("LayerNorm.beta", "LayerNorm.bias")] = tensor
-    tensors.pop("embeddings.position_ids", None)  # just 0, 1, 2, ...
-    return tensors
-
-
-def _renamed(tensors: Tensors, config: Config, order: list[int], source: Path) -> Tensors:
-    """The tensors under Regard's names; every one must find its place."""
-    left = dict(tensors)
-    _check_tied(left, source)
-    found = {
-        own: torch.cat([_take(left, name, source) for name in theirs]) for own, theirs in _names(config, left).items()
-    }
-    if left:
-        raise FolderError(f"{source} holds {min(left)}, for which Regard's BERT has no place. Import its BertModel.")
-    return _in_order(found, order)
-
-
-def _names(config: Config, there: Tensors) -> dict[str, list[str]]:
+def _names(config: Config, there: Mapping[str, Any]) -> dict[str, list[str]]:
     """Regard's name of each tensor, and the names of the published tensors it is made of."""
     names = {
         "body.embedding.words.weight": ["embeddings.word_embeddings.weight"],
@@ -208,7 +209,7 @@ def _names(config: Config, there: Tensors) -> dict[str, list[str]]:
         names |= _both("guesser.dense", "cls.predictions.transform.dense")
         names |= _both("guesser.norm", "cls.predictions.transform.LayerNorm")
         names |= {"guesser.bias": ["cls.predictions.bias"]}
-    if "cls.seq_relationship.weight" in there:
+    if _FOLLOWS in there:
         names |= _both("follower", "cls.seq_relationship")
     return names
 
@@ -217,35 +218,16 @@ def _both(own: str, *theirs: str) -> dict[str, list[str]]:
     return {f"{own}.{kind}": [f"{name}.{kind}" for name in theirs] for kind in ("weight", "bias")}
 
 
-def _take(left: Tensors, name: str, source: Path) -> Tensor:
-    if name not in left:
-        raise FolderError(f"{source}/model.safetensors lacks {name}. Download the folder again.")
-    return left.pop(name).float()
-
-
-def _check_tied(left: Tensors, source: Path) -> None:
-    """Take out what is there twice: words are guessed by the vectors they are read by."""
-    for name, same in (
-        ("cls.predictions.decoder.weight", "embeddings.word_embeddings.weight"),
-        ("cls.predictions.decoder.bias", "cls.predictions.bias"),
-    ):
-        copy = left.pop(name, None)
-        if copy is not None and not torch.equal(copy, left.setdefault(same, copy)):
-            raise FolderError(
-                f"{source} guesses words by other vectors than it reads them by, which Regard's BERT cannot."
-            )
-
-
-def _in_order(found: Tensors, order: list[int]) -> Tensors:
-    """Rows that go by the vocabulary, in Regard's order; and the answers to whether a text follows: no, yes."""
+def _fill(own: Mapping[str, torch.Tensor], names: dict[str, list[str]], published: Published, order: list[int]) -> None:
+    """Copy what was published, one weight after the other, so that there is never more than one copy of all."""
     index = torch.tensor(order)
-    for name in ("body.embedding.words.weight", "guesser.bias"):
-        if name in found:
-            found[name] = found[name][index]
-    for name in ("follower.weight", "follower.bias"):
-        if name in found:
-            found[name] = found[name].flip(0)
-    return found
+    for name, theirs in names.items():
+        weight = torch.cat([published.get(part).float() for part in theirs])
+        if name in BY_WORD:
+            weight = weight[index]
+        elif name in TURNED:
+            weight = weight.flip(0)
+        own[name].data.copy_(weight)
 
 
 # ---------------------------------------------------------------------------------------------------------- vocabulary
@@ -253,18 +235,25 @@ def _in_order(found: Tensors, order: list[int]) -> Tensors:
 
 def read_vocabulary(source: Path, size: int) -> Vocabulary:
     """The words of a published folder, filled up to `size`, and its settings for cleaning text."""
-    whole = _json(source / "tokenizer.json") if (source / "tokenizer.json").exists() else {}
-    settings = _json(source / "tokenizer_config.json") if (source / "tokenizer_config.json").exists() else {}
-    words = _words(source, whole)
+    whole, settings = (
+        _json(path) if (path := source / name).exists() else {} for name in ("tokenizer.json", "tokenizer_config.json")
+    )
+    words = _words(source, whole, size)
     if len(words) > size:
+        raise FolderError(f"{source} has {len(words):,} words but vectors for {size:,}. Download the folder again.")
+    if size - len(words) > MOST_WITHOUT:
         raise FolderError(f"{source} has {len(words):,} words but vectors for {size:,}. Download the folder again.")
     # Some vocabularies were filled up to a round number; those vectors belong to no word.
     words += [f"[no word {number}]" for number in range(len(words), size)]
     places = {word: i for i, word in enumerate(words)}
-    specials = [_name_of(settings, role, usual) for role, usual in SPECIAL_NAMES.items()]
+    specials = [_name_of(settings, role, usual, source) for role, usual in SPECIAL_NAMES.items()]
     if missing := [name for name in specials if name not in places]:
         raise FolderError(
             f"{source} has no {missing[0]} in its vocabulary, so it is not BERT's. It cannot be imported."
+        )
+    if len(set(specials)) < len(specials):
+        raise FolderError(
+            f"{source} uses one token for several roles, which Regard's BERT cannot. It cannot be imported."
         )
     cleaning = whole.get("normalizer") or {}
     lowercase = bool(settings.get("do_lower_case", cleaning.get("lowercase", True)))
@@ -278,44 +267,55 @@ def read_vocabulary(source: Path, size: int) -> Vocabulary:
     )
 
 
-def _words(source: Path, whole: Table) -> list[str]:
+def _words(source: Path, whole: Table, size: int) -> list[str]:
     """The vocabulary, from tokenizer.json or from vocab.txt."""
     if whole:
-        model = whole.get("model") or {}
-        kinds = [model.get("type"), *((whole.get(part) or {}).get("type") for part in ("normalizer", "pre_tokenizer"))]
-        if kinds != ["WordPiece", "BertNormalizer", "BertPreTokenizer"] or model.get(
-            "continuing_subword_prefix"
-        ) not in (
-            CONTINUES,
-            None,
-        ):
-            raise FolderError(f"{source}/tokenizer.json is not BERT's tokenizer ({kinds}). It cannot be imported.")
-        places: dict[str, int] = model["vocab"]
-        added = [str(token["content"]) for token in whole.get("added_tokens") or []]
-        if strangers := [word for word in added if word not in places]:
-            raise FolderError(f"{source}/tokenizer.json adds {strangers[0]!r}, which BERT's does not. Remove it there.")
-        words = sorted(places, key=lambda word: places[word])
-        if [places[word] for word in words] != list(range(len(words))):
-            raise FolderError(f"{source}/tokenizer.json leaves ids out. Download the folder again.")
-        return words
+        return _words_of(whole, source / "tokenizer.json")
+    path = source / "vocab.txt"
     try:
-        return (source / "vocab.txt").read_text(encoding="utf-8").removesuffix("\n").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
+        written = files.content(path)
+        if written.count(b"\n") > size + 1:
+            raise ValueError(f"it has {written.count(10):,} lines, and there are vectors for {size:,}")
+        return written.decode().replace("\r\n", "\n").removesuffix("\n").split("\n")
+    except (OSError, ValueError) as error:
         raise FolderError(
             f"{source} has neither tokenizer.json nor a readable vocab.txt ({error}). Download the folder again."
         ) from None
 
 
-def _name_of(settings: Table, role: str, usual: str) -> str:
+def _words_of(whole: Table, path: Path) -> list[str]:
+    parts = [whole.get(part) or {} for part in ("model", "normalizer", "pre_tokenizer")]
+    kinds = [part.get("type") if isinstance(part, dict) else None for part in parts]
+    if kinds != ["WordPiece", "BertNormalizer", "BertPreTokenizer"] or parts[0].get(
+        "continuing_subword_prefix"
+    ) not in (
+        CONTINUES,
+        None,
+    ):
+        raise FolderError(f"{path} is not BERT's tokenizer ({kinds!r:.100}). It cannot be imported.")
+    places, added = parts[0].get("vocab"), whole.get("added_tokens") or []
+    if not isinstance(places, dict) or not all(type(place) is int for place in places.values()):
+        raise FolderError(f"{path} has no vocabulary. Download the folder again.")
+    if not isinstance(added, list) or not all(isinstance(token, dict) for token in added):
+        raise FolderError(f"{path} has added_tokens that are none. Download the folder again.")
+    if strangers := [token.get("content") for token in added if str(token.get("content")) not in places]:
+        raise FolderError(f"{path} adds {strangers[0]!r:.100}, which BERT's does not. Remove it there.")
+    words = sorted(places, key=lambda word: places[word])
+    if [places[word] for word in words] != list(range(len(words))):
+        raise FolderError(f"{path} leaves ids out. Download the folder again.")
+    return words
+
+
+def _name_of(settings: Table, role: str, usual: str, source: Path) -> str:
     name = settings.get(role) or usual
-    return str(name["content"] if isinstance(name, dict) else name)
+    name = name.get("content") if isinstance(name, dict) else name
+    if not isinstance(name, str):
+        raise FolderError(f"{source}/tokenizer_config.json has {role} {name!r:.100}. Download the folder again.")
+    return name
 
 
 def _json(path: Path) -> Table:
     try:
-        table = json.loads(path.read_text(encoding="utf-8"))
+        return files.table(path)
     except (OSError, ValueError) as error:
         raise FolderError(f"{path} cannot be read ({error}). Name a folder as saved by save_pretrained.") from None
-    if not isinstance(table, dict):
-        raise FolderError(f"{path} is not a table of settings. Download the folder again.")
-    return table

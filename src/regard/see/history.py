@@ -4,6 +4,7 @@ A run may be read while it is going on: what it has just half written is left fo
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -14,13 +15,15 @@ import numpy as np
 from regard import folder as folders
 from regard import storage
 from regard.config import model_name
+from regard.errors import FolderError
 from regard.pages.training import training_page
 from regard.see import probe
 from regard.training.log import read_log
-from regard.training.loop import SCORES
+from regard.training.loop import LARGEST, SCORES
 
 Column = list[float | None]
 
+MOST_SENTENCES = 50
 TRAINING = ("step", "epoch", "tokens", "seconds", "loss", "rate", "gradient", "tokens_per_second", "padding")
 """What is shown of every line that tells of training."""
 
@@ -63,10 +66,15 @@ class History:
 def history_of(folder: Path) -> History:
     """All that is known of the training in a model folder."""
     config, about = folders.load_config(folder)
-    lines = [_finite(line) for line in _lines(folder / folders.LOG)]
+    lines = [_finite(line) for line in _lines(folder / folders.LOG, _is_logged)]
     training = [line for line in lines if "loss" in line]
     evaluations = [line for line in lines if "valid_loss" in line and "averaged" not in line]
-    sentences, seen = _seen(_lines(folder / probe.FILE))
+    sentences, seen = _seen(_lines(folder / probe.FILE, _is_seen))
+    if len(sentences) > MOST_SENTENCES:
+        raise FolderError(
+            f"{folder / probe.FILE} follows {len(sentences):,} different texts; {MOST_SENTENCES} at most can be shown. "
+            "Restore it from a copy, or move it away."
+        )
     return History(
         title=folder.resolve().name,
         model={"name": model_name(config.model), "parameters": about.get("parameters")},
@@ -83,8 +91,59 @@ def history_of(folder: Path) -> History:
     )
 
 
-def _lines(path: Path) -> list[dict[str, Any]]:
-    return read_log(path) if path.exists() else []
+def _lines(path: Path, is_right: Callable[[dict[str, Any]], bool]) -> list[dict[str, Any]]:
+    lines = read_log(path) if path.exists() else []
+    for number, line in enumerate(lines, 1):
+        if not is_right(line):
+            raise FolderError(
+                f"{path} is damaged: line {number} is not as training writes it. Restore it from a copy, or move it away."
+            )
+    return lines
+
+
+def _is_logged(line: dict[str, Any]) -> bool:
+    """Whether all that is shown of a line of the log is there, and what it should be."""
+    known = [value for name, value in line.items() if name in TRAINING or name.startswith("valid_")]
+    if not _is_count(line.get("step")) or not all(map(_is_number, known)):
+        return False
+    if "averaged" in line:
+        return isinstance(line["averaged"], list) and all(map(_is_count, line["averaged"]))
+    if "valid_loss" in line and not (_is_number(line.get("seconds")) and isinstance(line.get("best"), bool)):
+        return False
+    return "loss" not in line or _is_count(line.get("tokens"))
+
+
+def _is_seen(line: dict[str, Any]) -> bool:
+    """Whether a line of what the probe saw has what a page draws."""
+    if not _is_count(line.get("step")) or not isinstance(line.get("samples"), list) or not _is_plain(line):
+        return False
+    if "maps" not in line:
+        return True
+    rows, maps = line.get("rows"), line["maps"]
+    if not isinstance(rows, dict) or not isinstance(maps, list):
+        return False
+    tokens = all(isinstance(row, dict) and isinstance(row.get("tokens"), list) for row in rows.values())
+    layers = [one.get("layers") if isinstance(one, dict) else None for one in maps]
+    return tokens and all(
+        isinstance(some, list)
+        and all(isinstance(one, dict) and isinstance(one.get("weights"), dict | str) for one in some)
+        for some in layers
+    )
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value < LARGEST
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) is float or (type(value) is int and abs(value) < LARGEST)
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a page can hold it: JSON has no numbers that are none."""
+    if isinstance(value, dict | list):
+        return all(map(_is_plain, value.values() if isinstance(value, dict) else value))
+    return not isinstance(value, float) or math.isfinite(value)
 
 
 def _finite(line: dict[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from random import Random
 
 import sentencepiece
 
+from regard import files
 from regard.config import TextConfig
 from regard.errors import ConfigError, DataError, FolderError
 from regard.text.arguments import mended
@@ -98,6 +99,11 @@ class Subwords(Tokenizer):
         self._processor.LoadFromSerializedProto(model)
         if self.size <= len(SPECIALS):
             raise ValueError("it has no pieces")  # an empty file is a valid, if useless, protocol buffer
+        known = self._processor
+        if [known.pad_id(), known.unk_id(), known.bos_id(), known.eos_id()] != [PAD, UNKNOWN, BEGIN, END]:
+            raise ValueError("its special pieces are not where Regard has them")
+        known.IdToPiece(list(range(self.size)))  # an error if one is no text, and that in half a millisecond
+        known.Decode([UNKNOWN])
         self._kind = kind
         self._break = self._id(BREAK)
         self._space = self._id(SPACE)
@@ -257,8 +263,10 @@ class Listed(Tokenizer):
     @classmethod
     def from_bytes(cls, content: bytes, *, lowercase: bool = False) -> "Listed":
         """What `as_bytes` gave."""
-        table = json.loads(content)
-        return cls(str(table["kind"]), [str(symbol) for symbol in table["symbols"]], lowercase=lowercase)
+        table = files.parsed(content)
+        if table["kind"] not in ("words", "characters"):
+            raise ValueError(f"its kind is {table['kind']!r:.40}")
+        return cls(table["kind"], texts_of(table["symbols"]), lowercase=lowercase)
 
     @property
     def size(self) -> int:
@@ -296,6 +304,13 @@ def cut(kind: str, text: str) -> list[str]:
     return [symbol.replace(" ", SPACE) for symbol in symbols]
 
 
+def texts_of(stored: object) -> list[str]:
+    """A list of texts out of a file."""
+    if not isinstance(stored, list) or not all(isinstance(one, str) for one in stored):
+        raise ValueError("its vocabulary is not a list of texts")
+    return stored
+
+
 def learn_tokenizer(sentences: Iterable[str], config: TextConfig, *, mask: bool = False) -> Tokenizer:
     """The tokenizer that `text.tokenizer` names, learned from these sentences; with `mask`, it can hide words."""
     if config.tokenizer == "wordpiece":
@@ -320,7 +335,7 @@ def load_tokenizer(folder: Path, config: TextConfig) -> Tokenizer:
 def _loaded(folder: Path, kind: type[Tokenizer], made: Callable[[bytes], Tokenizer]) -> Tokenizer:
     path = folder / kind.file_name
     try:
-        return made(path.read_bytes())
+        return made(files.content(path))
     except FileNotFoundError:
         raise FolderError(f"{path} is missing, so {folder} is not a whole model folder. Copy it again.") from None
     except (OSError, RuntimeError, ValueError, KeyError, TypeError) as error:

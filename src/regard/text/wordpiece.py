@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from tokenizers import AddedToken, models, normalizers, pre_tokenizers
 from tokenizers import Tokenizer as Engine
 
-from regard.text.tokenizer import MASKED, SPACE, SPECIALS, UNKNOWN, Tokenizer
+from regard import files
+from regard.text.tokenizer import MASKED, SPACE, SPECIALS, UNKNOWN, Tokenizer, texts_of
 
 CONTINUES = "##"
 LONGEST_WORD = 100  # characters; a longer one is unknown
@@ -46,10 +47,9 @@ class WordPiece(Tokenizer):
     @classmethod
     def from_bytes(cls, content: bytes, *, lowercase: bool) -> "WordPiece":
         """What `as_bytes` gave."""
-        table = json.loads(content)
-        words = [str(word) for word in table["words"]]
+        table = files.parsed(content)
         return cls(
-            words,
+            texts_of(table["words"]),
             lowercase=lowercase,
             strip_accents=bool(table["strip_accents"]),
             split_chinese=bool(table["split_chinese"]),

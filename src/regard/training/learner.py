@@ -5,13 +5,14 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from regard.config import TrainConfig
-from regard.errors import ConfigError, TrainingError
+from regard.errors import ConfigError, FolderError, TrainingError
 from regard.models.interface import Model
 from regard.text.batch import Batch
 from regard.training.distributed import Tensors, World, whole
@@ -134,6 +135,31 @@ class Learner:
             tensors |= {f"weights.{name}": p for name, p in self.model.named_parameters()}
         carried = [self.world.join_rows(part, self._rows) for part in self.carried]
         return {**self.world.whole(tensors), **{f"carried.{number}": tensor for number, tensor in enumerate(carried)}}
+
+    def check(self, training: Tensors, path: Path) -> None:
+        """Refuse what `training_tensors` cannot have given for this model."""
+        shapes = {name: tuple(parameter.shape) for name, parameter in self.model.named_parameters()}
+        expected: dict[str, tuple[int, ...]] = {f"adam.step.{name}": () for name in shapes}
+        for kind in ("adam.exp_avg.", "adam.exp_avg_sq.", "weights."):
+            expected |= {kind + name: shape for name, shape in shapes.items()}
+        averaged = {f"weights.{name}" for name in shapes} if self.average else set()
+        # Muon keeps one average of a matrix, Adam two; of a weight that never had a gradient nothing is kept.
+        began = {name for name in shapes if f"adam.step.{name}" in training}
+        needed = averaged | {f"adam.exp_avg.{name}" for name in began}
+        if self.config.optimizer == "adam":
+            needed |= {f"adam.exp_avg_sq.{name}" for name in began}
+        for name in sorted(set(training) | needed):
+            tensor = training.get(name)
+            fits = tensor is not None and tensor.is_floating_point()
+            if name.startswith("carried.") and name[8:].isdecimal():
+                fits = fits and tensor.ndim == 3  # type: ignore[union-attr]
+            else:
+                fits = fits and tuple(tensor.shape) == expected.get(name)  # type: ignore[union-attr]
+            if not fits:
+                raise FolderError(
+                    f"{path} does not fit the model: {name} is missing, or not what it was. "
+                    f"Delete {path.parent} to go on from an older checkpoint."
+                )
 
     def restore(self, weights: Tensors, training: Tensors) -> None:
         """Put back what `best_weights` and `training_tensors` gave."""

@@ -8,12 +8,16 @@ validation: step, samples, and what the job's probe saw. Nothing in it depends o
 
 import json
 import os
+import sys
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from regard import storage
+from regard import files, storage
+from regard.errors import FolderError
 
+_LARGEST, _MOST_LINES, _MOST_VALUES = 256 << 20, 250_000, 4_000_000
+"""Bytes, lines and values of a log that is read."""
 CLOCK = ("tokens_per_second", "seconds")
 
 
@@ -69,6 +73,28 @@ class NoLog:
 
 def read_log(path: Path) -> list[dict[str, Any]]:
     """All lines of a log; one that is just being written does not count yet."""
-    # Nothing but a line feed ends a line: the texts in it may hold other breaks.
-    *lines, _ = path.read_text(encoding="utf-8", errors="replace").split("\n")
-    return [json.loads(line) for line in lines]
+    lines: list[dict[str, Any]] = []
+    left = _MOST_VALUES
+    try:
+        with open(files.regular(path, _LARGEST), "rb") as file:
+            # Nothing but a line feed ends a line: the texts in it may hold other breaks.
+            for number, line in enumerate(file, 1):
+                if not line.endswith(b"\n"):
+                    break
+                if number > _MOST_LINES:
+                    raise ValueError(f"it has more than the {_MOST_LINES:,} lines that are read")
+                lines.append(_table(line, number, left))
+                left -= line.count(b",")
+    except (OSError, ValueError) as error:
+        raise FolderError(f"{path} cannot be read ({error}). Restore it from a copy, or move it away.") from None
+    return lines
+
+
+def _table(line: bytes, number: int, values: int) -> dict[str, Any]:
+    try:
+        found = files.parsed(line.decode(errors="replace").encode(), values)
+    except ValueError as error:
+        raise ValueError(f"line {number}: {error}") from None
+    if not isinstance(found, dict):
+        raise ValueError(f"line {number}: it is not a table")
+    return {sys.intern(name): value for name, value in found.items()}  # the same names in every line

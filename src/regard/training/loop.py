@@ -1,15 +1,16 @@
 """The training loop."""
 
 import math
+import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from regard import checkpoint
 from regard.config import TrainConfig
-from regard.errors import TrainingError
+from regard.errors import FolderError, TrainingError
 from regard.models.interface import Model
 from regard.text.ahead import ahead
 from regard.text.batch import Batch, Batches
@@ -27,6 +28,10 @@ SCORES = {
     "next_sentence": "next sentence",
 }
 """What validations report, as people write it."""
+
+
+LARGEST = 2**62
+"""Of a count in a checkpoint, beyond what any training comes to."""
 
 
 class Sample(NamedTuple):
@@ -90,6 +95,23 @@ class TrainState:
     log_bytes: int = 0
     seen_bytes: int = 0
 
+    @classmethod
+    def restored(cls, table: Mapping[str, Any], path: Path) -> Self:
+        """What was saved; an error if it is not what a training can have saved."""
+        fresh = asdict(cls())
+        for name, value in table.items():
+            if name == "window":
+                fits = isinstance(value, dict) and all(_is_number(one) for one in value.values())
+            elif name == "best":
+                fits = value is None or _is_number(value)
+            else:
+                fits = name in fresh and _is_number(value, of=type(fresh[name])) and value >= 0
+            if not fits:
+                raise FolderError(
+                    f"{path} cannot be used: {name} is {value!r:.100}. Delete {path.parent} to go on from an older one."
+                )
+        return cls(**table)
+
     def ended(self, config: TrainConfig) -> str | None:
         """Why training is over, if it is."""
         if self.step >= config.steps:
@@ -99,6 +121,12 @@ class TrainState:
         if config.patience and self.stale >= config.patience:
             return f"no better validation for {self.stale} times (train.patience)"
         return None
+
+
+def _is_number(value: Any, of: type = float) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int if of is int else (int, float)):
+        return False
+    return abs(value) < LARGEST if of is int else abs(value) <= sys.float_info.max or not math.isfinite(value)
 
 
 class Display:

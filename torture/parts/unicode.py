@@ -52,8 +52,9 @@ def methods(scratch: Path, subwords: str, engine: str) -> dict[str, Callable[[li
         path = scratch / f"{name} {job} {subwords}"
         return regard.load(path if path.exists() else made(name, path, job, subwords=subwords), engine=by, device="cpu")
 
+    translator = opened("transformer")
     found = {
-        "translate": lambda texts, model=opened("transformer"): [one[0].text for one in model.stream(texts, beam=1)],
+        "translate": lambda texts: [one[0].text for one in translator.stream(texts, beam=1)],
         "embed": opened("bert").embed,
         "classify": opened("classifier").classify,
         "fill": opened("bert").fill,

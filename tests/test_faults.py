@@ -1,7 +1,10 @@
 """Every call that changes the disk fails once, or is the last: training goes on from there as if nothing had happened."""
 
 import os
+import re
+import resource
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -144,3 +147,24 @@ def test_a_damaged_checkpoint_has_no_part_in_the_average(begun: Begun, tmp_path:
     regard.train(data, to, model="rnn", settings=settings, display=Damaging())
     assert any("step-00000002 is damaged (weights.safetensors has changed" in text for text in said)
     assert not any("average" in text and "keeping" in text for text in said)
+
+
+def test_files_that_may_not_grow_end_the_command_with_one_line(begun: Begun, tmp_path: Path) -> None:
+    """The system's own limit, from the first file of weights on; with room, the same command goes on."""
+    to = Path(shutil.copytree(begun[2], tmp_path / "model"))
+    settings = {**BRIEF, "model.width": 8}
+    options = [part for key, value in settings.items() for part in ("--set", f"{key}={value}")]
+    command = [sys.executable, "-m", "regard", "train", *begun[0], "--to", str(to), "--model", "rnn", *options]
+    largest = max(path.stat().st_size for path in to.rglob("*.safetensors"))
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (largest // 2, resource.RLIM_INFINITY)),
+    )
+    (said,) = [line for line in done.stderr.splitlines() if line.startswith("regard:")]
+    assert done.returncode == 74 and re.search(
+        r"No room to write .*step-00000003 \([\d.]+ MB needed, .* MB free\)", said
+    )
+    train(begun[0], to)
+    assert differences(begun[1], to) == []

@@ -18,10 +18,10 @@ class Row(NamedTuple):
 
 
 def table(rows: Iterable[tuple[str, Row]]) -> str:
-    """Parts and their rows as Markdown."""
-    lines = ["| check | what was tried | how often | what was seen | `make torture` |", "|---|---|---|---|---|"]
-    for part, row in rows:
+    """Parts and their rows as Markdown, in the order of the checks, as in docs/never-lose-work.md."""
+    lines = ["| check | what was tried | how often | what was seen | by which command |", "|---|---|---|---|---|"]
+    for part, row in sorted(rows, key=lambda found: (found[1].check[0], int(found[1].check[1:]))):
         seen = row.seen if row.passed else f"**FAILED**: {row.seen}"
-        cells = (row.check, row.what, f"{row.tried:,}", seen, f"`PART={part}`")
+        cells = (row.check, row.what, f"{row.tried:,}", seen, f"`make torture PART={part}`")
         lines.append("| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |")
     return "\n".join(lines)

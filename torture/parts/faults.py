@@ -161,7 +161,7 @@ def chained(case: Case) -> Row:
         wrong += not goes_on(case, to, set())
     model = case.name.split()[-1]
     seen = (
-        f"at most {most} checkpoints (train.keep={BRIEF['train.keep']}) and {left} temporary files; none after the end"
+        f"at most {most} checkpoints (train.keep={BRIEF['train.keep']}), temporary files: {left}, none after the end; all equal"
     )
     return Row("T3", f"{CHAIN} kills in a row before the next checkpoint, {model}", CHAIN * CHAINS, seen, not wrong)
 

@@ -9,6 +9,7 @@ import regard
 from regard.cli.main import main
 from regard.decode import author as writing
 from regard.decode.author import Author
+from regard.errors import DataError
 from untrained import made
 
 PROMPTS = (0, 36, 47, 60, 63, 100)
@@ -65,3 +66,9 @@ def test_a_prompt_from_a_pipe_need_not_be_utf8(author: Author, tmp_path: Path, c
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a caf\xe9\n"), "utf-8"))
     assert main(["write", str(path), "-", "--max-length", "2"]) == 0
     assert capsys.readouterr().out.startswith("a caf\ufffd")
+
+
+def test_a_text_that_would_take_for_ever_to_judge_is_refused(tmp_path: Path) -> None:
+    path = made("lm", tmp_path / "model", "text", {"positions": "sinusoidal"})
+    with pytest.raises(DataError, match="A text of 20,002 tokens is too long to be judged"):
+        regard.load(path, device="cpu").log_probabilities(["a", "a " * 20_000])

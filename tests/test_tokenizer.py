@@ -148,3 +148,20 @@ def test_a_damaged_tokenizer_file_is_named(kind: str, content: bytes, tmp_path: 
     path.write_bytes(content)
     with pytest.raises(FolderError, match=path.name):
         load_tokenizer(tmp_path, settings(f"tokenizer={kind}"))
+
+
+@pytest.mark.parametrize("amount", [0.0, 0.1, 0.5, 1.0])
+def test_a_long_word_is_cut_at_random_as_a_short_one_is(amount: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    cutter = learned("bpe")._cutter  # type: ignore[attr-defined]
+    words = ["\u2581" + line.replace(" ", "") for line in LINES[:5]]
+
+    def lengths() -> float:
+        """Pieces on average, over draws enough to tell one distribution from another."""
+        random = Random(1)
+        found = [cutter.cut(word, amount, random) for word in words for _ in range(200)]
+        assert ["".join(pieces) for pieces in found[::200]] == words
+        return sum(map(len, found)) / len(found)
+
+    short = lengths()
+    monkeypatch.setattr("regard.text.cuts.LONG", 0)
+    assert lengths() == pytest.approx(short, rel=0 if amount in (0.0, 1.0) else 0.02)

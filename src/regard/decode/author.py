@@ -22,6 +22,8 @@ from regard.text.tokenizer import BEGIN, END, PAD, Tokenizer
 _DEFAULTS = DecodeConfig()
 # Tokens written if no limit is set.
 _ROOM = 200
+# Tokens of a text whose words all look at each other, which takes their square.
+_LONGEST_JUDGED = 16_384
 # Texts whose probability is computed together.
 _JUDGED_AT_A_TIME = 32
 
@@ -105,6 +107,11 @@ class Author:
         """For each text, or one, the natural logarithm of its probability and its number of tokens, end counted."""
         given = texts_of(texts, "texts")
         writes = [[BEGIN, *ids, END] for ids in self.tokenizer.encode(given.texts)]
+        most = max(_LONGEST_JUDGED, self.model.longest_source)
+        if not self.model.carries and (longest := max(map(len, writes), default=0)) > most:
+            raise DataError(
+                f"A text of {longest:,} tokens is too long to be judged at once; {most:,} are the most. Split it."
+            )
         totals = [0.0] * len(writes)
         order = sorted(range(len(writes)), key=lambda n: len(writes[n]))
         for first in range(0, len(order), _JUDGED_AT_A_TIME):

@@ -6,8 +6,12 @@ byte. Here the randomness is the caller's. Without any, both ways give SentenceP
 
 import math
 from functools import lru_cache
+from heapq import heapify, heappop, heappush
 from itertools import pairwise
 from random import Random
+
+LONG = 256
+"""Characters of a word from which a heap is worth it: nearly no word of a language."""
 
 Scores = dict[str, float]
 """Pieces and their scores: minus the rank of a merge (BPE), or the log-probability of a piece (unigram)."""
@@ -22,6 +26,8 @@ class BpeDropout:
 
     def cut(self, word: str, amount: float, random: Random) -> list[str]:
         """Merge from single characters, each time the best merge that is not skipped, until all of them are."""
+        if len(word) > LONG:
+            return self._cut_long(word, amount, random)
         parts, scores = list(word), self._of_characters(word).copy()
         draw, score_of = random.random, self._scores.get
         while True:
@@ -38,6 +44,35 @@ class BpeDropout:
                 scores[place - 1] = score_of(parts[place - 1] + merged, -math.inf)
             if place < len(scores):
                 scores[place] = score_of(merged + parts[place + 1], -math.inf)
+
+    def _cut_long(self, word: str, amount: float, random: Random) -> list[str]:
+        """Merge by a heap, in which each merge is as likely to be skipped: to look at all for each one would be quadratic."""
+        parts: list[str] = list(word)
+        before, after = list(range(-1, len(word) - 1)), list(range(1, len(word) + 1))
+        heap = [(-score, i, word[i : i + 2]) for i, score in enumerate(self._pair_scores(word)) if score > -math.inf]
+        heapify(heap)
+        skipped: list[tuple[float, int, str]] = []
+        while heap:
+            merge = heappop(heap)
+            _, i, whole = merge
+            right = after[i]
+            if not parts[i] or right >= len(parts) or parts[i] + parts[right] != whole:
+                continue  # a part of it was merged with another
+            if random.random() < amount:
+                skipped.append(merge)
+                continue
+            parts[i], parts[right], after[i] = whole, "", after[right]
+            if after[i] < len(parts):
+                before[after[i]] = i
+            for left in (before[i], i):
+                if left >= 0 and after[left] < len(parts):
+                    pair = parts[left] + parts[after[left]]
+                    if (score := self._scores.get(pair)) is not None:
+                        heappush(heap, (-score, left, pair))
+            for other in skipped:  # each has another chance
+                heappush(heap, other)
+            skipped.clear()
+        return [part for part in parts if part]
 
     def _pair_scores(self, word: str) -> list[float]:
         """Of each merge of two characters."""

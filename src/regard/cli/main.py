@@ -1,6 +1,7 @@
 """`regard`: the commands there are, each parsed in a file of its own. Torch is imported only once a command runs."""
 
 import argparse
+import re
 import sys
 from collections.abc import Sequence
 
@@ -96,6 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _told(what: str, error: BaseException, code: int) -> int:
     """One line, with what was noted on the way out."""
     notes = getattr(error, "__notes__", ())
+    what = re.sub(r"\S{300,}", lambda long: f"{long[0][:100]}…", what)  # a value that nobody wants to read to its end
     ended = [part if part.endswith((".", "?", "!")) else f"{part}." for part in (what, *notes)] if notes else [what]
     print(f"regard: {' '.join(' '.join(ended).split())}", file=sys.stderr)
     return code

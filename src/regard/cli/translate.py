@@ -49,7 +49,9 @@ def add_parser(commands: Subparsers) -> None:
     )
     parser.add_argument("--input", metavar="FILE", help="translate the lines of a file (also .gz; - is standard input)")
     add_output_option(parser)
-    parser.add_argument("--n-best", type=whole(1), metavar="N", help="so many translations of each line, best first")
+    parser.add_argument(
+        "--n-best", type=whole(1, 1000), metavar="N", help="so many translations of each line, best first"
+    )
     parser.add_argument("--scores", action="store_true", help="show line numbers and scores")
     parser.add_argument("--json", action="store_true", help="one JSON object for each line")
     parser.add_argument("--prefix", default="", metavar="TEXT", help="every translation begins like this")

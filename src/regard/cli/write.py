@@ -26,7 +26,7 @@ def add_parser(commands: Subparsers) -> None:
     parser.add_argument(
         "text", nargs="?", default="", metavar="TEXT", help="the beginning; none if not given, standard input if -"
     )
-    parser.add_argument("--n-best", type=whole(1), metavar="N", help="so many texts")
+    parser.add_argument("--n-best", type=whole(1, 1000), metavar="N", help="so many texts")
     add_output_option(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object for each text")
     add_decode_options(parser)

@@ -167,7 +167,8 @@ class Learner:
         if self.average:
             for name, average in self.average.weights.items():
                 average.copy_(part(weights[name], average))
-            weights = {name: training[f"weights.{name}"] for name in weights}
+        # Where there was no average, the weights that were the best are those that learned.
+        weights = {name: training.get(f"weights.{name}", tensor) for name, tensor in weights.items()}
         parameters = dict(self.model.named_parameters())
         _fill(self.model, {name: part(weights[name], parameter) for name, parameter in parameters.items()})
         restore_optimizer(self.optimizer, self.model, training, part)

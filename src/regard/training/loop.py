@@ -80,6 +80,8 @@ class TrainState:
     """The next batch to be read within the epoch."""
     tokens: int = 0
     seconds: float = 0.0
+    metric: str = ""
+    """What `best` is a value of (train.metric); empty where it was not yet kept."""
     best: float | None = None
     best_loss: float = 0.0
     """The loss of that validation, which decides between equal values; 0, so never beaten, where it was not yet kept."""
@@ -170,6 +172,9 @@ class Loop:
         state, config = self.state, self.config
         self._began = time.monotonic() - state.seconds
         self._saved = (state.step, state.seconds)
+        if state.metric not in ("", config.metric):  # overridden: values of two metrics cannot be compared
+            state.best, state.stale, state.plateau_stale = None, 0, 0
+        state.metric = config.metric
         batches = self._batches()
         stopped = self._look_up()
         while True:

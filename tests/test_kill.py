@@ -26,7 +26,7 @@ def command(data: list[str], to: Path) -> list[str]:
     return [sys.executable, "-m", "regard", "train", *data, "--to", str(to), *settings]
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGUSR1, 138)])
 def test_a_polite_signal_saves_and_tells_how_to_go_on(tmp_path: Path, number: int, code: int) -> None:
     data, to = write_digits(tmp_path, 400), tmp_path / "model"
     arguments = [*command(data, to), "--steps", "100000"]

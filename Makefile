@@ -5,7 +5,7 @@ BIN := .venv/bin
 READY := .venv/ready
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: setup browser demo test lint torture fuzz bench results wheel clean
+.PHONY: setup browser demo test lint torture fuzz bench results docs wheel clean
 
 setup: $(READY)
 
@@ -28,8 +28,8 @@ test: setup browser
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
 lint: setup
-	$(BIN)/ruff check src tests bench recipes torture fuzz
-	$(BIN)/ruff format --check src tests bench recipes torture fuzz
+	$(BIN)/ruff check src tests bench recipes torture fuzz tools
+	$(BIN)/ruff format --check src tests bench recipes torture fuzz tools
 	$(BIN)/mypy
 
 # Faults on purpose, by the hundred, and a table of what was seen: make torture PART=damage
@@ -49,6 +49,11 @@ bench: setup
 # Train a recipe, score it, and add both to docs/results.md: make results DATA=folder-of-corpora RESULT=multi30k-en-de
 results: setup
 	$(BIN)/python -m recipes.results $(RESULT) $(if $(DATA),--data $(DATA)) $(if $(SEED),--seeds $(SEED)) $(if $(THREADS),--threads $(THREADS))
+
+# The documentation site, in build/site; a warning is an error.
+docs: setup
+	$(PIP) --group docs
+	$(BIN)/python -m tools.site
 
 # A wheel in an environment that holds nothing else: is every file in it? (The model it trains is of no use.)
 wheel:

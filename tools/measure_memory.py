@@ -1,7 +1,7 @@
 """Measures what one training step of a long text takes; writes docs/memory.json and draws docs/memory.svg from it.
 
-nice -n 10 .venv/bin/python docs/measure_memory.py          (a quarter of an hour; 16 GB of memory should be free)
-.venv/bin/python docs/measure_memory.py draw                (the picture alone, from docs/memory.json)
+nice -n 10 .venv/bin/python tools/measure_memory.py          (a quarter of an hour; 16 GB of memory should be free)
+.venv/bin/python tools/measure_memory.py draw                (the picture alone, from docs/memory.json)
 """
 
 import json
@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-HERE = Path(__file__).parent
+DOCS = Path(__file__).parents[1] / "docs"
 TOKENS = [2_000, 4_000, 8_000, 11_000, 16_000]
 KINDS = {
     "T-DMCA": "local and memory-compressed attention",
@@ -31,13 +31,13 @@ def main() -> None:
     if sys.argv[1:2] == ["point"]:
         print(json.dumps(point(sys.argv[2], int(sys.argv[3]))))
         return
-    stored = HERE / "memory.json"
+    stored = DOCS / "memory.json"
     if sys.argv[1:] != ["draw"]:
         points = [measure(kind, tokens) for kind in KINDS for tokens in TOKENS]
         stored.write_text("[\n" + ",\n".join(map(json.dumps, points)) + "\n]\n")
     points = json.loads(stored.read_text())
     print(table(points))
-    (HERE / "memory.svg").write_text(picture(points))
+    (DOCS / "memory.svg").write_text(picture(points))
 
 
 def measure(kind: str, tokens: int) -> dict[str, Any]:

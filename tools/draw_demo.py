@@ -1,6 +1,6 @@
 """Draws docs/demo.svg, the picture in the README, from the model that `make demo` left in runs/demo.
 
-.venv/bin/python docs/draw_demo.py
+.venv/bin/python tools/draw_demo.py
 """
 
 import io

@@ -1,6 +1,6 @@
 """Draws the pictures of attention in README.md and docs/see.md from the demo's model, and prints what the text says of them.
 
-.venv/bin/python docs/draw_see.py runs/demo
+.venv/bin/python tools/draw_see.py runs/demo
 """
 
 import sys
@@ -12,7 +12,7 @@ from regard.see.trace import Trace
 from regard.show import look
 from regard.text import grammar
 
-HERE = Path(__file__).parent
+DOCS = Path(__file__).parents[1] / "docs"
 
 
 def main(folder: str) -> None:
@@ -37,7 +37,7 @@ def main(folder: str) -> None:
 
 def draw(name: str, trace: Trace, kind: str, layer: int, head: int, word: str) -> None:
     """One picture."""
-    (HERE / f"see-{name}.svg").write_text(trace.svg(kind=kind, layer=layer, head=head, word=word))
+    (DOCS / f"see-{name}.svg").write_text(trace.svg(kind=kind, layer=layer, head=head, word=word))
 
 
 def strongest(trace: Trace, kind: str, layer: int, word: str, row: str) -> int:

@@ -49,8 +49,7 @@ class Use(NamedTuple):
 def _translator(path: Path, loaded: Loaded, device: torch.device, facts: Facts) -> Translator:
     keep_memory()  # a search asks for the same large tensors again and again
     model, tokenizer, config, _ = loaded
-    both_ways = config.train.both_ways
-    return Translator(cast(Writer, model), tokenizer, config.decode, device, facts, path, both_ways=both_ways)
+    return Translator(cast(Writer, model), tokenizer, config.decode, device, facts, path)
 
 
 def _author(path: Path, loaded: Loaded, device: torch.device, facts: Facts) -> Author:

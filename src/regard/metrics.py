@@ -138,17 +138,8 @@ def nearest(translations: Sequence[str], reference: str) -> str:
     >>> nearest(["the cat sat", "a cat is sitting here", "a dog"], "a cat is sitting there")
     'a cat is sitting here'
     """
-    return translations[int(np.argmax(likenesses(translations, reference)))]
-
-
-def likenesses(translations: Sequence[str], reference: str) -> list[float]:
-    """How like the reference each of these is, by the BLEU of one sentence: from 0 to 1.
-
-    >>> likenesses(["a cat is sitting there", "no"], "a cat is sitting there")
-    [1.0, 0.0]
-    """
     one = BLEU(effective_order=True, force=True)  # orders that a short sentence does not have are left out
-    return [min(1.0, one.sentence_score(text, [reference]).score / 100) for text in translations]
+    return max(translations, key=lambda text: one.sentence_score(text, [reference]).score)
 
 
 def perplexity(total_log_probability: float, tokens: int) -> float:

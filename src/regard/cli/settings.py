@@ -141,12 +141,6 @@ def add_better_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="draw N samples, and choose the text most like the others by chrF (minimum Bayes risk)",
     )
-    group.add_argument(
-        "--both-ways",
-        action=argparse.BooleanOptionalAction,
-        default=None,
-        help="search from the beginning and from the end, and choose by both: for models trained with train.both_ways",
-    )
     add_with_option(group)
     group.add_argument(
         "--rescore",

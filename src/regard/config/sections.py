@@ -83,13 +83,6 @@ class TrainConfig:
     soft: float = setting(
         0.0, "regard distill: part of the loss that is the teachers' probabilities, word by word, e.g. 0.5; 0 = none"
     )
-    risk: float = setting(
-        0.0, "minimum risk: weight of the errors in what the model itself writes, e.g. 10; 0 = none", most=1e6
-    )
-    candidates: int = setting(8, "minimum risk: texts that it writes for each source, by beam search", most=1000)
-    both_ways: bool = setting(
-        False, "pairs: learn to write every target from its end, too, so that decode.both_ways can; a step takes longer"
-    )
     log_steps: int = setting(50, "updates between lines of the log", most=MANY)
     validate_steps: int = setting(500, "updates between validations", most=MANY)
     metric: Literal["loss", "bleu", "chrf", "exact", "accuracy"] = setting(
@@ -125,10 +118,10 @@ class TrainConfig:
         at_least(self, "train", seed=0, steps=1, max_minutes=0, batch_tokens=1, accumulate=1, rate=0, warm_up=1)
         at_least(self, "train", plateau_patience=1, weight_decay=0, clip=0, validate_steps=1, validate_sentences=1)
         at_least(self, "train", samples=0, patience=0, checkpoint_steps=1, checkpoint_minutes=0, keep=1, average=1)
-        at_least(self, "train", threads=0, log_steps=1, rdrop=0, risk=0, candidates=2)
+        at_least(self, "train", threads=0, log_steps=1, rdrop=0)
         between(self, "train", 0.0, 0.999999, "beta1", "beta2", "smoothing", "ema", "plateau_factor")
         between(self, "train", 0.0, 1.0, "soft")
-        losses = ("rdrop", "soft", "risk", "both_ways")
+        losses = ("rdrop", "soft")
         several = [f"train.{name} {value:g}" for name in losses if (value := getattr(self, name))]
         if len(several) > 1:
             raise ConfigError(f"{' and '.join(several)} are different losses. Set all but one of them to 0.")
@@ -173,9 +166,6 @@ class DecodeConfig:
         "draw so many samples, and choose the text that is most like the others by chrF; 0 = the likeliest text",
         most=1000,
     )
-    both_ways: bool = setting(
-        False, "search from the beginning and from the end, and choose by both (needs train.both_ways)"
-    )
     no_repeat: int = setting(0, "never write the same n words twice in a sentence; 0 = allowed", most=1000)
     min_length: int = setting(0, "tokens at least", most=1_000_000)
     max_length: int = setting(0, "tokens at most; 0 = the source's plus 50", most=1_000_000)
@@ -205,12 +195,6 @@ class DecodeConfig:
             raise ConfigError(
                 f"decode.mbr {self.mbr} draws samples by itself, and compares them: give 2 or more, without decode.sample."
             )
-        for name in ("coverage_penalty", "shortlist"):
-            if self.both_ways and getattr(self, name):
-                raise ConfigError(
-                    f"decode.{name} {getattr(self, name):g} holds for what one search wrote, but decode.both_ways compares "
-                    "what two wrote. Leave one of them out (--no-both-ways)."
-                )
         if not self.sample and not self.mbr and self.n_best > self.beam:
             raise ConfigError(
                 f"decode.n_best {self.n_best} needs as many hypotheses, but decode.beam is {self.beam}. "

@@ -27,8 +27,7 @@ class Together(Translator):
         model = Ensemble([translator.model for translator in translators])
         names = " + ".join(translator.facts.folder for translator in translators)
         facts = Facts("ensemble", sum(translator.facts.parameters for translator in translators), names)
-        both_ways = all(translator.both_ways for translator in translators)
-        super().__init__(model, first.tokenizer, first.config, first.device, facts, folders[0], both_ways=both_ways)
+        super().__init__(model, first.tokenizer, first.config, first.device, facts, folders[0])
 
     def watched(self, source: str, target: str | None = None, **settings: Any) -> Watched:
         """Not for several at once."""

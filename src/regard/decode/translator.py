@@ -10,14 +10,13 @@ from torch import Tensor
 
 from regard.config import DecodeConfig
 from regard.decode.beam import beam_search
-from regard.decode.both_ways import search_both_ways
 from regard.decode.columns import Columns
 from regard.decode.hypothesis import Hypothesis
 from regard.decode.parallel import side_by_side
 from regard.decode.probability import Judged, judge
 from regard.decode.sample import greedy, sample
 from regard.decode.translation import Asked, TextTranslator, Written, shortened
-from regard.errors import ConfigError, DataError
+from regard.errors import DataError
 from regard.models.interface import Source, Writer
 from regard.see.beam import Step, Tree, grow
 from regard.see.knockout import Knockouts, knockouts, of_writer
@@ -42,14 +41,9 @@ class Translator(TextTranslator):
         device: torch.device | str = "cpu",
         facts: Facts | None = None,
         folder: Path | None = None,
-        *,
-        both_ways: bool = False,
     ) -> None:
-        """`facts` are what pictures of the model say of it; `folder` is where it lies, if it does; `both_ways` says whether
-        it learned to write from the end, too.
-        """
+        """`facts` are what pictures of the model say of it; `folder` is where it lies, if it does."""
         super().__init__(tokenizer, config, model.longest_source, folder)
-        self.both_ways = both_ways
         self.device = torch.device(device)
         self.model = model.to(self.device)
         self.facts = facts or Facts(type(model).__name__)
@@ -165,13 +159,6 @@ class Translator(TextTranslator):
     def _chosen(self, config: DecodeConfig) -> Search:
         if config.sample:
             return sample
-        if config.both_ways and not self.both_ways:
-            raise ConfigError(
-                "decode.both_ways asks for a model that writes from the end, too, and this one did not learn it. "
-                "Set decode.both_ways=false (--no-both-ways), or train one with train.both_ways=true."
-            )
-        if config.both_ways:
-            return search_both_ways
         return beam_search if config.beam > 1 else greedy
 
     def _columns(

@@ -26,7 +26,7 @@ def setting_obstacle(config: DecodeConfig, *, prefix: bool = False) -> str | Non
     longest length it takes what is there, finished or not. In the rare event this changes nothing, but these settings
     make it the rule.
     """
-    for name in ("mbr", "both_ways", "sample", "coverage_penalty", "no_repeat", "min_length", "max_length"):
+    for name in ("mbr", "sample", "coverage_penalty", "no_repeat", "min_length", "max_length"):
         if getattr(config, name):
             return f"decode.{name}={getattr(config, name)}"
     if config.length_penalty < 0:

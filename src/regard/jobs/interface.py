@@ -60,8 +60,6 @@ class Job(ABC, Generic[TextT, ReadyT]):
     """What its validations report besides the loss; `train.metric` can be one of these."""
     reads_twice: ClassVar[bool] = False
     """Whether it can learn with R-Drop (`train.rdrop`)."""
-    writes: ClassVar[bool] = False
-    """Whether it can learn from its own texts (`train.risk`), and from targets reversed (`train.both_ways`)."""
     example: ClassVar[str]
     """How a person tries the model: a command in which DIR stands for its folder."""
 
@@ -70,15 +68,6 @@ class Job(ABC, Generic[TextT, ReadyT]):
         self.train, self.valid, self.config = train, valid, config
         if config.train.rdrop:
             self._refuse_rdrop_without_use()
-        if config.train.risk and not self.writes:
-            raise ConfigError("train.risk is for models that learn from pairs, to write. Leave it at 0.")
-        if config.train.both_ways and not self.writes:
-            raise ConfigError("train.both_ways is for models that learn from pairs, to write. Leave it at false.")
-        if config.decode.both_ways and not config.train.both_ways:
-            raise ConfigError(
-                "decode.both_ways is for a model that learns to write from the end, too. "
-                "Set train.both_ways=true, or leave decode.both_ways at false."
-            )
         self.learn = learn or partial(learn_tokenizer, config=config.text)
         self._prepared: ReadyT | None = None
 

@@ -6,19 +6,16 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from regard import metrics
 from regard.config import DecodeConfig
-from regard.decode.beam import beam_search
-from regard.decode.translator import Translator, evaluating
+from regard.decode.translator import Translator
 from regard.errors import DataError
 from regard.jobs.interface import Job, mean_loss, room_for
 from regard.models import build
-from regard.models.interface import LanguageModel, Model, Source, Writer
+from regard.models.interface import LanguageModel, Model, Writer
 from regard.see import probe
 from regard.see.trace import Trace
-from regard.text.batch import Pairs as PairsBatch
 from regard.text.corpus import Corpus
 from regard.text.loader import Loader
 from regard.text.prepare import Prepared, Progress, prepare
@@ -26,8 +23,7 @@ from regard.text.shards import Chosen, Shards
 from regard.text.share import WHOLE, Share
 from regard.training.learner import Learner
 from regard.training.loop import Sample, Validation
-from regard.training.loss import Objective, both_ways, pairs_loss, twice
-from regard.training.risk import Written, at_risk
+from regard.training.loss import Objective, pairs_loss, twice
 
 
 class Pairs(Job[Corpus, Prepared]):
@@ -36,7 +32,6 @@ class Pairs(Job[Corpus, Prepared]):
     name = "pairs"
     scores = ("bleu", "chrf", "exact")
     reads_twice = True
-    writes = True
     example = 'regard translate DIR "your text"'
 
     def make_ready(self, folder: Path, seed: int, progress: Progress) -> Prepared:
@@ -61,24 +56,7 @@ class Pairs(Job[Corpus, Prepared]):
 
     @property
     def objective(self) -> Objective:
-        if self.config.train.risk:
-            return at_risk(self._written, self.config.train.risk)
-        if self.config.train.both_ways:
-            return both_ways
         return twice(self.config.train.rdrop) if self.config.train.rdrop else pairs_loss
-
-    def _written(self, model: Writer, batch: PairsBatch) -> list[Written]:
-        """The likeliest texts for each source, and how far each is from the true one."""
-        count = self.config.train.candidates
-        search = replace(self.config.decode, beam=count, n_best=count, sample=False, mbr=0, shortlist=0)
-        with evaluating(model), torch.autocast(batch.source_BS.device.type, enabled=False):
-            found = beam_search(model, Source(batch.source_BS, batch.source_lengths_B), search)
-        written = []
-        for hypotheses, true in zip(found, batch.target_BT.tolist(), strict=True):
-            texts = [self.tokenizer.decode(one.ids) for one in hypotheses]
-            likenesses = metrics.likenesses(texts, self.tokenizer.decode(true))
-            written.append([(one.ids, 1 - like) for one, like in zip(hypotheses, likenesses, strict=True)])
-        return written
 
     def told_of(self, model: Model) -> list[str]:
         every, some = len(self.prepared.valid), len(self._valid(model))
@@ -133,7 +111,7 @@ class Pairs(Job[Corpus, Prepared]):
 
     def _quick(self) -> DecodeConfig:
         """Greedy: a validation should cost seconds, and compares a model with itself only."""
-        return replace(self.config.decode, beam=1, n_best=1, sample=False, mbr=0, both_ways=False, shortlist=0)
+        return replace(self.config.decode, beam=1, n_best=1, sample=False, mbr=0, shortlist=0)
 
     def _probe(self, valid: Shards) -> tuple[str, str]:
         if self.config.train.probe:

@@ -75,9 +75,6 @@ class Writer(Model):
     longest_source: int = 1000
     """Tokens of a text to read at most: full attention grows with the square, so one endless line could take all memory."""
 
-    rows_share_source: bool = False
-    """Whether `forward` takes several targets of each source, standing together, and then reads the source once."""
-
     def places(self, source: int) -> int | None:
         """How long a text it can hold, begin and end not counted, for a source of so many tokens; None = any."""
         return None if self.longest is None else self.longest - 1  # begin takes one

@@ -23,8 +23,6 @@ from regard.models.interface import Output, Source, State, Writer
 class Transformer(Writer):
     """Reads a source with the encoder; writes a target, word by word, with the decoder."""
 
-    rows_share_source = True
-
     def __init__(self, config: TransformerConfig, vocabulary: int) -> None:
         super().__init__()
         self.longest = config.longest if config.positions == "learned" else None
@@ -43,8 +41,6 @@ class Transformer(Writer):
         real_BS = masks.real(source.lengths_B, source.ids_BS.shape[1])
         first = self._first(source, target_BT)
         memory_BSW = self.encoder(self.source_embedding(source.ids_BS, first), real_BS, seen)
-        if not isinstance(first, int):
-            first = first.repeat_interleave(len(target_BT) // len(source.ids_BS))
         hidden_BTW = self.decoder(self.target_embedding(target_BT, first), memory_BSW, real_BS, seen)
         return Output(hidden_BTW, seen or {})
 

@@ -159,17 +159,3 @@ def make_pairs(
 ) -> Pairs:
     """A batch from ids without begin and end."""
     return Pairs(*pad(sources), *pad(targets, begin=True), numbers)
-
-
-def reversed_targets(target_BT: Tensor, lengths_B: Tensor) -> Tensor:
-    """The same targets from their last word to their first: they begin with END, which begins no other, and end with it.
-
-    >>> reversed_targets(torch.tensor([[BEGIN, 7, 8, 9, END, PAD]]), torch.tensor([5])).tolist()
-    [[3, 9, 8, 7, 3, 0]]
-    """
-    place_T = torch.arange(target_BT.shape[1], device=target_BT.device)
-    last_B1 = lengths_B[:, None] - 1
-    inside_BT = (place_T > 0) & (place_T < last_B1)
-    reversed_BT = target_BT.gather(1, torch.where(inside_BT, last_B1 - place_T, place_T))
-    reversed_BT[:, 0] = END
-    return reversed_BT

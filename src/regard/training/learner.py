@@ -54,11 +54,6 @@ class Learner:
                 "train.optimizer=muon needs whole matrices, but --shard spreads them over processes. "
                 "Leave --shard away, or use train.optimizer=adam."
             )
-        if self.world.shard and config.risk:
-            raise ConfigError(
-                f"train.risk {config.risk:g} writes with the model as it learns, but --shard leaves each process a part of it. "
-                "Leave --shard away, or train.risk at 0."
-            )
         self.model = model.to(device)
         # What the leader validates, where the model itself has other weights, or only a part of them.
         apart = self.world.leads and (self.world.shard or config.ema)

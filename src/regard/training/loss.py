@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from regard.layers.agreement import agreement_loss
 from regard.layers.fast import smoothed_cross_entropy
 from regard.models.interface import LanguageModel, Output, Source, Writer
-from regard.text.batch import Batch, Batches, Pairs, reversed_targets
+from regard.text.batch import Batch, Batches, Pairs
 from regard.text.passages import Passages
 from regard.text.tokenizer import PAD
 
@@ -53,20 +53,6 @@ def twice(alpha: float) -> Objective:
         return Loss(loss if output.extra_loss is None else loss + output.extra_loss / 2)
 
     return objective
-
-
-def both_ways(model: Writer, batch: Pairs, smoothing: float, carried: Carried = ()) -> Loss:
-    """The mean of the losses of every target as it is and of the same written from its end; in training alone."""
-    if not model.training:
-        return pairs_loss(model, batch, smoothing)
-    source = Source(batch.source_BS, batch.source_lengths_B)
-    if not model.rows_share_source:
-        source = Source(*(part.repeat_interleave(2, 0) for part in source))
-    # Both of a pair stand together, so that a model that can reads their source once.
-    ways_B2T = torch.stack([batch.target_BT, reversed_targets(batch.target_BT, batch.target_lengths_B)], 1)
-    target_BT = ways_B2T.flatten(0, 1)
-    output = model(source, target_BT[:, :-1])
-    return Loss(_of_words(model, output, target_BT[:, 1:], smoothing) / 2)
 
 
 def passages_loss(model: LanguageModel, batch: Passages, smoothing: float, carried: Carried = ()) -> Loss:

@@ -12,7 +12,7 @@ import absurd
 from regard.cli.main import COMMANDS, main, parser
 from regard.errors import ConfigError
 
-STEP = int(os.environ.get("REGARD_ABSURD_STEP", "1"))
+STEP = int(os.environ.get("REGARD_ABSURD_STEP", "7"))  # 1 = all of them
 TRAINING = ["run.train", "synthetic.distill", "compare.comparison.compare", "tune.tune", "demo.demo"]
 
 

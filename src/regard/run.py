@@ -148,7 +148,7 @@ def _train(
     parameters = sum(p.numel() for p in model.parameters())
     display.note(
         f"{job.size()}, {job.tokenizer.size:,} words, {parameters:,} parameters; "
-        f"{device.type}, {str(precision).removeprefix('torch.')}, {world.processes}{threads} threads; "
+        f"{device.type}, {str(precision).removeprefix('torch.')}, {world.processes}{threads} thread{'s' * (threads != 1)}; "
         f"{loader.count(0):,} batches an epoch, {loader.padding_share(0):.1%} padding"
     )
     for note in job.told_of(model):

@@ -160,8 +160,8 @@ def test_text_tells_how_long_its_sentences_are(capsys: pytest.CaptureFixture[str
     ("arguments", "told"),
     [
         ([], "Give DATA, or --gpus"),
-        (["--gpus", "0"], "--gpus 0"),
-        (["--gpus", "8", "--link", "0"], "--link 0"),
+        (["--gpus", "0"], "--gpus: '0' is too small"),
+        (["--gpus", "8", "--link", "0"], "--link: '0' is too small"),
         (["--gpus", "8", "--model", "luong"], "no plan on paper for a luong"),
     ],
 )

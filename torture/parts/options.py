@@ -48,7 +48,9 @@ def tried(case: list[str], at: Path) -> str:
         process.terminate()
         said, interrupted = process.communicate()[1], True
     lines = [line for line in said.decode(errors="replace").splitlines() if line.startswith("regard: ")]
-    if b"Traceback" in said or process.returncode < 0:
+    if b"Traceback" in said or (
+        process.returncode < 0 and not interrupted
+    ):  # Python itself may still have been starting
         return "wrong"
     if interrupted:
         return "worked until they were interrupted"

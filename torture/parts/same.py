@@ -57,4 +57,4 @@ def cost(scratch: Path) -> Row:
             os.fsync(file.fileno())
         written += time.monotonic() - began
     seen = f"training waits {waited / SAVED:.2f} s for {MEGABYTES} MB, which take {written / SAVED:.2f} s to write and flush"
-    return Row("T17", "a checkpoint, checksums counted", SAVED, seen, waited < 5 * written)
+    return Row("T17", "a checkpoint, checksums counted", SAVED, seen, waited <= written)

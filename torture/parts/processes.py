@@ -9,10 +9,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from safetensors.torch import load_file
+
 from conftest import QUICK, write_digits
 from killed import differences
 from regard.training.log import read_log
-from test_distributed import children
+from test_distributed import children, distance
 from torture.rows import Row
 
 TRIALS, KILLS = 100, 10
@@ -88,6 +90,9 @@ def one_two_one(data: list[str], scratch: Path) -> Row:
     whole, *others = logs
     read = all([line["tokens"] for line in whole] == [line["tokens"] for line in other] for other in others)
     apart = [abs(one["loss"] / line["loss"] - 1) for other in others for one, line in zip(whole, other, strict=True)]
+    kept = [load_file(scratch / name / "checkpoints/step-00000060/weights.safetensors") for name in runs]
+    far = max(distance(kept[0], other) for other in kept[1:])
     what = "one process, then two (DDP; FSDP2), then one again, 60 steps"
-    seen = f"{'as many tokens after each step' if read else 'OTHER TEXTS'}; losses differ by {max(apart):.1e} at most"
+    seen = f"{'as many tokens after each step' if read else 'OTHER TEXTS'}; losses, logged to "
+    seen += f"six decimals, differ by {max(apart):.0e} at most, and the weights by {far:.0e} of their length"
     return Row("T14", what, len(others), seen, read and max(apart) <= 1e-5)

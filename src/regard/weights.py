@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import safetensors
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from regard import files, storage
 from regard.checkpoint import as_parts, load_tensors, size_of
@@ -60,9 +61,20 @@ def check_folder(folder: Path) -> None:
 
 def shapes_of(config: ModelConfig, vocabulary: int, labels: int) -> Shapes:
     """By name, the weights a model has, which is not built for that."""
-    with torch.device("meta"):
+    with torch.device("meta"), _Unfilled():
         labels = labels if isinstance(config, ClassifierConfig) else 0
         return {name: tuple(weight.shape) for name, weight in weights_of(build(config, vocabulary, labels)).items()}
+
+
+class _Unfilled(TorchFunctionMode):
+    """Tensors without memory are not filled, either: for that torch would load a second of libraries."""
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name, first = function.__name__, next(iter((*args, *(kwargs or {}).values())), None)
+        fills = name.endswith("_") and not name.endswith("__") and name != "requires_grad_"
+        if fills and isinstance(first, Tensor) and first.is_meta:
+            return first
+        return function(*args, **(kwargs or {}))
 
 
 def check_shapes(expected: Shapes, path: Path) -> None:

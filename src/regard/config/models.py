@@ -34,7 +34,7 @@ def no_offset_of_relative(positions: str, offset: int) -> None:
 class TransformerConfig:
     """The encoder-decoder Transformer; the defaults are the published base model."""
 
-    width: int = setting(512, "numbers in a word's vector (the paper's d_model)", most=65_536)
+    width: int = setting(512, "numbers in a word's vector (the paper's d_model)", most=32_768)
     heads: int = setting(8, "attention heads; they share the width", most=1024)
     depth: int = setting(6, "layers of the encoder", most=DEEPEST)
     decoder_depth: int = setting(0, "layers of the decoder; 0 = as many as the encoder", most=DEEPEST)
@@ -71,7 +71,7 @@ class TransformerConfig:
 class Seq2SeqConfig:
     """Recurrent encoder and decoder without attention: the whole source must pass through one vector."""
 
-    width: int = setting(512, "numbers in a word's vector and in a layer's state", most=65_536)
+    width: int = setting(512, "numbers in a word's vector and in a layer's state", most=32_768)
     depth: int = setting(2, "recurrent layers of the encoder and of the decoder", most=DEEPEST)
     cell: Literal["lstm", "gru"] = setting("lstm", "the recurrent cell")
     bidirectional: bool = setting(True, "read the source in both directions")
@@ -103,7 +103,7 @@ class LuongConfig(Seq2SeqConfig):
 class ConvConfig:
     """Convolutional encoder and decoder, attention in every decoder layer."""
 
-    width: int = setting(512, "numbers in a word's vector and in a layer's state", most=65_536)
+    width: int = setting(512, "numbers in a word's vector and in a layer's state", most=32_768)
     depth: int = setting(10, "convolutions of the encoder", most=DEEPEST)
     decoder_depth: int = setting(0, "convolutions of the decoder; 0 = as many as the encoder", most=DEEPEST)
     kernel: int = setting(3, "words that a convolution sees at a time; odd", most=1001)
@@ -125,7 +125,7 @@ class ConvConfig:
 class UniversalConfig:
     """The Universal Transformer: one layer, repeated; each word can halt on its own."""
 
-    width: int = setting(512, "numbers in a word's vector", most=65_536)
+    width: int = setting(512, "numbers in a word's vector", most=32_768)
     heads: int = setting(8, "attention heads; they share the width", most=1024)
     depth: int = setting(6, "times the layer is repeated; with halting, at most", most=DEEPEST)
     inner: int = setting(2048, "width inside the feed-forward layers", most=1 << 20)
@@ -157,7 +157,7 @@ class UniversalConfig:
 class RecurrentConfig:
     """A recurrent language model: what it has read so far is one vector, carried from word to word."""
 
-    width: int = setting(650, "numbers in a word's vector and in a layer's state", most=65_536)
+    width: int = setting(650, "numbers in a word's vector and in a layer's state", most=32_768)
     depth: int = setting(2, "recurrent layers", most=DEEPEST)
     dropout: float = setting(0.5, "share of numbers dropped between layers and after embeddings")
     tie: bool = setting(True, "the same vectors for words read and words written")
@@ -187,7 +187,7 @@ class GruConfig(RecurrentConfig):
 class LmConfig:
     """The Transformer's decoder alone, a language model: every word looks at all words before it."""
 
-    width: int = setting(768, "numbers in a word's vector", most=65_536)
+    width: int = setting(768, "numbers in a word's vector", most=32_768)
     heads: int = setting(12, "attention heads; they share the width", most=1024)
     depth: int = setting(12, "layers", most=DEEPEST)
     inner: int = setting(3072, "width inside the feed-forward layers", most=1 << 20)
@@ -214,7 +214,7 @@ class LmConfig:
 class MemoryConfig:
     """Decoder-only with memory-compressed attention (WikiSum): reads ten thousand words and more."""
 
-    width: int = setting(512, "numbers in a word's vector", most=65_536)
+    width: int = setting(512, "numbers in a word's vector", most=32_768)
     heads: int = setting(8, "attention heads; they share the width", most=1024)
     depth: int = setting(5, "layers: local and memory-compressed ones by turns, a local one first", most=DEEPEST)
     inner: int = setting(2048, "width inside the feed-forward layers", most=1 << 20)
@@ -239,7 +239,7 @@ class MemoryConfig:
 class ReaderConfig:
     """The Transformer's encoder alone, as BERT has it; the defaults are the published base model."""
 
-    width: int = setting(768, "numbers in a word's vector", most=65_536)
+    width: int = setting(768, "numbers in a word's vector", most=32_768)
     heads: int = setting(12, "attention heads; they share the width", most=1024)
     depth: int = setting(12, "layers", most=DEEPEST)
     inner: int = setting(3072, "width inside the feed-forward layers", most=1 << 20)

@@ -11,8 +11,10 @@ from regard.errors import DataError
 
 def sinusoids(length: int, width: int) -> Tensor:
     """Vaswani et al. 2017, section 3.5: sines in the even columns, cosines in the odd ones, as (length, width)."""
-    position_T1 = torch.arange(length, dtype=torch.float32)[:, None]
-    frequency = torch.exp(torch.arange(0, width, 2, dtype=torch.float32) * (-math.log(10_000.0) / width))
+    # Also of a model without memory (weights.shapes_of), for which torch would load a second of libraries.
+    position_T1 = torch.arange(length, dtype=torch.float32, device="cpu")[:, None]
+    step_W = torch.arange(0, width, 2, dtype=torch.float32, device="cpu")
+    frequency = torch.exp(step_W * (-math.log(10_000.0) / width))
     return torch.stack([(position_T1 * frequency).sin(), (position_T1 * frequency).cos()], dim=-1).flatten(1)
 
 

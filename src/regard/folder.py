@@ -39,7 +39,7 @@ _ABOUT: dict[str, type | tuple[type, ...]] = {
     "parameters": int, "step": int, "text": dict,
 }  # fmt: skip
 _LARGEST_CONFIG = 16 << 20
-_MOST_OF_A_FOLDER = {"n_best": 1000, "min_length": 10_000, "max_length": 10_000}
+_MOST_OF_A_FOLDER = {"beam": 1000, "n_best": 1000, "min_length": 5000, "max_length": 5000}
 
 
 @contextmanager

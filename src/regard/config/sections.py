@@ -150,7 +150,7 @@ class TrainConfig:
 class DecodeConfig:
     """How text is written. Kept in the model folder as that model's defaults."""
 
-    beam: int = setting(4, "hypotheses kept at each step; 1 = greedy", most=1000)
+    beam: int = setting(4, "hypotheses kept at each step; 1 = greedy", most=1_000_000)
     length_penalty: float = setting(0.6, "how far long sentences are forgiven (Wu et al. 2016, alpha)")
     coverage_penalty: float = setting(
         0.0, "cost of leaving source words unattended (Wu et al. 2016, beta)", most=1000.0

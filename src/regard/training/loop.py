@@ -106,6 +106,8 @@ class TrainState:
                 fits = isinstance(value, dict) and all(_is_number(one) for one in value.values())
             elif name == "best":
                 fits = value is None or _is_number(value)
+            elif name == "metric":
+                fits = isinstance(value, str)
             else:
                 fits = name in fresh and _is_number(value, of=type(fresh[name])) and value >= 0
             if not fits:

@@ -138,6 +138,6 @@ def fingerprint(to: Path) -> frozenset[tuple[str, str]]:
 def _timeless(to: Path, name: str) -> object:
     if name == "log.jsonl":
         return [{key: value for key, value in line.items() if key not in CLOCK} for line in read_log(to / name)]
-    if name.endswith(("state.json", "manifest.json", ".lock")):
+    if name.endswith(("state.json", "validated.json", "manifest.json", ".lock")):
         return None
     return (to / name).read_bytes().replace(bytes(to), b"DIR")

@@ -266,7 +266,8 @@ def test_one_failure_does_not_end_the_comparison(
     monkeypatch.setattr(comparison, "in_child", in_process)
     data = write_digits(tmp_path, 200)
     arguments = ["compare", *data, "--to", str(tmp_path / "c"), "--models", "gru,rnn", "--steps", "30", *OPTIONS]
-    assert main([*arguments, "--set", "gru:train.rate=1e38"]) == 1
+    too_much = ["--set", "gru:train.rate=1000", "--set", "gru:train.weight_decay=1000"]
+    assert main([*arguments, *too_much]) == 1
     out = capsys.readouterr().out
     table = json.loads((tmp_path / "c" / "table.json").read_text())
     assert [(row["model"], bool(row["failed"])) for row in table["rows"]] == [("rnn", False), ("gru", True)]

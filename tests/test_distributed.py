@@ -237,7 +237,7 @@ def listening(pid: int) -> set[str]:
 
 @pytest.mark.parametrize(
     ("options", "told"),
-    [(("--shard",), "Add --processes"), (("--processes", "0"), "--processes 0")],
+    [(("--shard",), "Add --processes"), (("--processes", "0"), "--processes: '0' is too small")],
 )
 def test_what_cannot_be_is_refused(tmp_path: Path, options: tuple[str, ...], told: str) -> None:
     done = run(*command(write_digits(tmp_path), tmp_path / "model", SETTINGS, *options))

@@ -84,8 +84,14 @@ def test_every_number_that_can_be_set_has_a_limit(name: str) -> None:
 def test_a_limit_can_be_reached_but_not_passed() -> None:
     (most,) = [most_of(one) for one in fields(DecodeConfig) if one.name == "beam"]
     assert DecodeConfig(beam=int(most or 0)).beam == most
-    with pytest.raises(ConfigError, match=r"decode\.beam 1001 is too large; it must be at most 1,000\."):
-        DecodeConfig(beam=1001)
+    with pytest.raises(ConfigError, match=r"decode\.beam 1000001 is too large; it must be at most 1,000,000\."):
+        DecodeConfig(beam=1_000_001)
+
+
+def test_a_folder_asks_by_itself_for_no_more_than_a_search_that_ends_soon(tmp_path: Path) -> None:
+    set_in(seeds.model_folder(tmp_path / "a", "transformer"), "decode", beam=1001)
+    with pytest.raises(FolderError, match=r"decode\.beam 1001 is too large for a model's default, at most 1000\."):
+        folder.load_config(tmp_path / "a")
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,7 @@ def test_what_was_written_after_the_last_journal_is_cut_off(tmp_path: Path) -> N
         if file.stem == max(other.stem for other in file.parent.iterdir()):
             file.write_bytes(file.read_bytes() + b"half a pair")
     (unfinished / "train" / "00009.ids").write_bytes(b"a shard that nobody told of")
-    (unfinished / ".journal.json.1.tmp").write_bytes(b"half a journal")
+    (unfinished / ".journal.json.00000001.tmp").write_bytes(b"half a journal")
     pairs(tmp_path, tmp_path / "killed")
     assert content(tmp_path / "killed") == content(tmp_path / "whole")
 

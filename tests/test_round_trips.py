@@ -82,7 +82,6 @@ def test_running_text_comes_back(at: Path, lines: list[str], unit: str) -> None:
     assert read_again == "".join(line + "\n" for line in kept)
 
 
-@pytest.mark.xfail(reason="being mended: large whole numbers")
 @bounded(100)
 @given(setting_tables())
 def test_settings_come_back(at: Path, table: dict) -> None:

@@ -127,16 +127,16 @@ def _load(path: Path, tokenizer: Tokenizer) -> Shortlist | None:
         with safetensors.safe_open(files.tensors(path), framework="numpy") as file:
             if file.metadata()["tokenizer"] != _digest(tokenizer):
                 return None
-            for name, shape in (("likeliest", [tokenizer.size, MOST]), ("frequent", None)):
-                found = file.get_slice(name)
-                if found.get_dtype() != "I32" or len(found.get_shape()) > 2 or shape not in (None, found.get_shape()):
-                    raise ValueError(f"{name} is {found.get_dtype()} {found.get_shape()}")
+            for name, dimensions in (("likeliest", 2), ("frequent", 1)):
+                kind, shape = file.get_slice(name).get_dtype(), file.get_slice(name).get_shape()
+                if kind != "I32" or len(shape) != dimensions or max(shape) > max(MOST, tokenizer.size):
+                    raise ValueError(f"{name} is {kind} {shape}")
             likeliest_VN, frequent_F = file.get_tensor("likeliest"), file.get_tensor("frequent")
         for ids in (likeliest_VN, frequent_F):
             if ids.size and not 0 <= ids.min() <= ids.max() < tokenizer.size:
                 raise ValueError("it names tokens that there are not")
-        if frequent_F.ndim != 1:
-            raise ValueError(f"frequent is {frequent_F.shape}")
+        if len(likeliest_VN) != tokenizer.size:
+            raise ValueError(f"it is of {len(likeliest_VN)} tokens, not {tokenizer.size}")
         return Shortlist(likeliest_VN, frequent_F)
     except (OSError, ValueError, safetensors.SafetensorError, TypeError, KeyError) as error:
         raise FolderError(f"{path} is damaged ({error}). Delete it; it is learned again from the tokens.") from None

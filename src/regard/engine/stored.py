@@ -44,11 +44,11 @@ def read(path: Path, names: Iterable[str]) -> Weights:
     """Some weights of a file, of the types that a model may have."""
     try:
         with safe_open(path, framework="np") as file:
-            types = {name: _plain(file.get_slice(name).get_dtype()) for name in names}
-            for name, found in types.items():
+            kinds = {name: _plain(file.get_slice(name).get_dtype()) for name in names}
+            for name, found in kinds.items():
                 check_type(path, name, found)
-            halves = [name for name, found in types.items() if found == "bfloat16"]
-            weights = {name: file.get_tensor(name).astype(np.float32, copy=False) for name in types.keys() - halves}
+            halves = [name for name, found in kinds.items() if found == "bfloat16"]
+            weights = {name: file.get_tensor(name).astype(np.float32, copy=False) for name in kinds.keys() - halves}
         return {**weights, **_bfloat16(path, halves)} if halves else weights
     except (OSError, SafetensorError, ValueError) as error:
         raise _unreadable(path, error) from None

@@ -137,7 +137,10 @@ class Learner:
         expected: dict[str, tuple[int, ...]] = {f"adam.step.{name}": () for name in shapes}
         for kind in ("adam.exp_avg.", "adam.exp_avg_sq.", "weights."):
             expected |= {kind + name: shape for name, shape in shapes.items()}
-        averaged = {f"weights.{name}" for name in shapes} if self.average else set()
+        # Kept beside a moving average, which --override may begin; then the best weights are those that learned.
+        averaged = {f"weights.{name}" for name in shapes}
+        if not averaged & set(training):
+            averaged = set()
         # Muon keeps one average of a matrix, Adam two; of a weight that never had a gradient nothing is kept.
         began = {name for name in shapes if f"adam.step.{name}" in training}
         needed = averaged | {f"adam.exp_avg.{name}" for name in began}

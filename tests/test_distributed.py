@@ -187,6 +187,16 @@ def test_a_signal_to_one_process_saves_and_ends_all(tmp_path: Path) -> None:
     assert checkpoint.steps(tmp_path / "model" / "checkpoints")
 
 
+@pytest.mark.long
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGUSR1, 138)])
+def test_a_signal_to_the_launcher_is_passed_on_saves_and_ends_all(number: int, code: int, tmp_path: Path) -> None:
+    with going_on(tmp_path) as (process, told):
+        process.send_signal(number)
+        rest = told.read()
+        assert process.wait(timeout=60) == code
+    assert rest.count("Saved at step") == 1
+
+
 @pytest.mark.parametrize(
     ("fault", "said"),
     [

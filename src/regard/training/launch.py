@@ -82,7 +82,6 @@ def launch(processes: int, arguments: Sequence[str], *, restarts: int = 0) -> in
     # What went wrong the processes say themselves.
     logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // processes)))
-    os.environ.setdefault("TORCHELASTIC_SIGNALS_TO_HANDLE", "SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1")  # passed on to all
     rendezvous_handler_registry.register(BACKEND, make)
     config = LaunchConfig(
         min_nodes=1,
@@ -93,6 +92,7 @@ def launch(processes: int, arguments: Sequence[str], *, restarts: int = 0) -> in
         rdzv_endpoint=HOST,
         local_addr=HOST,
         max_restarts=restarts,
+        signals_to_handle="SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1",  # passed on to all
     )
     try:
         elastic_launch(config, sys.executable)("-m", "regard", *arguments)

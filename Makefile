@@ -32,9 +32,10 @@ lint: setup
 	$(BIN)/ruff format --check src tests bench recipes torture fuzz tools
 	$(BIN)/mypy
 
-# Faults on purpose, by the hundred, and a table of what was seen: make torture PART=damage
+# Faults on purpose, by the hundred, and a table of what was seen: make torture PART=damage. Without a part also the long tests.
 torture: setup
 	$(BIN)/python -m torture $(if $(PART),--part $(PART))
+	$(if $(PART),,$(BIN)/python -m pytest -q -m long)
 
 # Files made up to break what reads them, and a table of what was found: make fuzz TARGET=csv SECONDS=600
 fuzz: setup

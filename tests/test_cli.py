@@ -158,7 +158,7 @@ def test_check_reports_and_estimates(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "100" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("kind", ["tsv", "csv", "jsonl", "stdin", "builtin"])
+@pytest.mark.parametrize("kind", ["tsv", "csv", "jsonl", "stdin", pytest.param("builtin", marks=pytest.mark.long)])
 def test_training_reads_every_format(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [(str(n), " ".join(str(n))) for n in range(60)]
     path = tmp_path / f"data.{kind}"

@@ -25,12 +25,12 @@ def run(scratch: Path) -> Iterator[Row]:
     listed, more = range(len(hostile.LISTED)), range(len(hostile.LISTED), len(hostile.LISTED) + DRAWN)
     for what, numbers in (("each harm by itself", listed), ("damage of chance", more)):
         tried = list(in_processes(scratch, bases, hostile, numbers))
-        yield row("X1", f"{len(numbers)} hostile folders, {what}: every command that opens one, both engines", tried)
+        yield row("X2", f"{len(numbers)} hostile folders, {what}: every command that opens one, both engines", tried)
         pickles = [one for one in tried if "pickle" in one[0]]
         if pickles:
             yield row("X2", "of these, a pickle under every name that is read: never runs", pickles)
     tried = list(alone(scratch, bases, hostile, len(listed) + DRAWN, PROCESSES))
-    yield row("X1", "drawn folders and commands, each a process under RLIMIT_CPU and RLIMIT_AS", tried)
+    yield row("X2", "drawn folders and commands, each a process under RLIMIT_CPU and RLIMIT_AS", tried)
 
 
 def bases_in(scratch: Path) -> Bases:

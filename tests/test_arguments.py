@@ -149,3 +149,17 @@ def test_settings_are_checked_in_every_call_that_takes_them(setting: dict[str, A
             if "settings" in inspect.signature(method).parameters:
                 with pytest.raises(ConfigError, match=next(iter(setting))):
                     list(method(**needed, **setting))
+
+
+@pytest.mark.parametrize("engine", ["torch", "ctranslate2"])
+@pytest.mark.parametrize("threads", [-1, "2", 2.5, 10**6])
+def test_threads_are_a_number_of_them(engine: str, threads: Any, tmp_path: Path) -> None:
+    with pytest.raises(ArgumentError, match="threads"):
+        regard.load(tmp_path, engine=engine, threads=threads)
+
+
+@pytest.mark.parametrize("name", ["to", "start", "words_of", "recipe"])
+def test_a_path_that_is_none_is_refused_by_its_name(name: str, tmp_path: Path) -> None:
+    given: dict[str, Any] = {"to": tmp_path / "m", name: 5}
+    with pytest.raises(ArgumentError, match=f"{name} must be a path, not 5"):
+        regard.train("builtin:copy", **given)

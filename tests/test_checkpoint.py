@@ -1,11 +1,13 @@
 """A checkpoint is there whole or not at all, and damage is seen."""
 
+import errno
 import json
 import os
 import random
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ import torch
 from faults import FaultyDisk, KilledError, counted, failing, faulty, full, killed
 from regard import checkpoint, storage
 from regard.errors import BusyError, FolderError, StorageError
+from regard.training.loop import TrainState
 
 NAMES = {"weights.safetensors", "training.safetensors", "state.json", "manifest.json"}
 NAMES |= {f"step-{step:08d}" for step in (20, 30, 40, 50)}
@@ -224,3 +227,20 @@ def test_removing_a_folder_leaves_what_its_links_lead_to(tmp_path: Path) -> None
     (tmp_path / "a/folder").symlink_to(tmp_path)
     storage.remove_folder(tmp_path / "a")
     assert list(tmp_path.iterdir()) == [kept]
+
+
+def test_a_checkpoint_that_the_disk_does_not_give_back_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(tmp_path, 1)
+
+    def unreadable(path: Path) -> None:
+        raise OSError(errno.EIO, "Input/output error")  # a read, unlike an opening, names no file
+
+    monkeypatch.setattr(checkpoint, "_fingerprint", unreadable)
+    assert "Input/output error" in str(checkpoint.damage(checkpoint.folder_of(tmp_path, 1)))
+
+
+def test_a_state_may_hold_a_loss_that_is_no_number() -> None:
+    state = TrainState(step=1, best=float("nan"), best_loss=float("nan"))
+    assert TrainState.restored(asdict(state), Path("state.json")).step == 1

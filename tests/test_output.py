@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ import pytest
 import torch
 
 import untrained
+from regard.cli import output
 from regard.cli.main import main
 from regard.cli.output import open_output
 from regard.errors import StorageError
@@ -246,3 +248,23 @@ def test_a_text_from_standard_input_may_be_any_bytes(
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"caf\xe9\n")))
     assert run("write", models, "-", "--max-length", "3") == 0
     assert capsys.readouterr().out.splitlines()[-1].startswith("caf\ufffd")
+
+
+def test_what_was_half_written_when_the_command_was_ended_is_not_written_again() -> None:
+    written: list[bytes] = []
+
+    def ended_within(content: bytes) -> None:
+        written.append(content[:1])
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), contextmanager(output._flushed)(output.Output(ended_within)) as out:
+        out.put("a" * 10)
+        out.flush()
+    assert written == [b"a"]
+
+
+@pytest.mark.parametrize(
+    ("source", "told"), [("a b.txt", "tail -n +4 'a b.txt'"), ("c.gz", "zcat c.gz | tail -n +4"), ("-", "")]
+)
+def test_how_to_go_on_can_be_pasted(source: str, told: str) -> None:
+    assert output._how_to_go_on(Path("kept"), 3, source).partition("The rest begins with: ")[2] == told

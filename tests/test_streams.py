@@ -42,12 +42,14 @@ def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
         ("regard train --settings >/dev/full 2>&-", 74, ""),
         ("regard --help <&- >&- 2>&-", 74, ""),
         ("regard translate model <&-", 65, "Standard input (-) is closed"),
+        ("regard write text - <&-", 65, "Standard input (-) is closed"),
     ],
 )
 def test_a_stream_that_is_not_there_is_told_in_one_line(line: str, code: int, says: str, tmp_path: Path) -> None:
     import untrained
 
     untrained.made("transformer", tmp_path / "model")
+    untrained.made("lm", tmp_path / "text", job="text")
     done = shell(line, tmp_path)
     assert (done.returncode, done.stderr.count("\n")) == (code, bool(says)) and says in done.stderr
 

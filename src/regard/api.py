@@ -25,7 +25,7 @@ from regard.reading.classify import Labeller
 from regard.reading.fill import Filler
 from regard.run import Outcome
 from regard.see.trace import Facts
-from regard.text.arguments import paths_of
+from regard.text.arguments import path_of, paths_of, threads_of
 from regard.text.corpus import open_corpus
 from regard.text.pair import Pair
 from regard.training.distributed import joined
@@ -99,16 +99,17 @@ def train(
     spreads the weights over them.
     """
     chosen = {"model": {key: value for key, value in (("name", model), ("size", size)) if value is not None}}
-    tables = [read_recipe(Path(recipe))] if recipe else []
+    tables = [read_recipe(path_of(recipe, "recipe"))] if recipe else []
     given = parse_set(f"{key}={value}" for key, value in (settings or {}).items())
     table = merge(*tables, chosen, given)
-    first, words = (Path(path) if path else None for path in (start, words_of))
+    first = path_of(start, "start") if start else None
+    words = path_of(words_of, "words_of") if words_of else None
     config = folder.settings_over(table, first, words)
     texts = paths_of(data, "data"), paths_of(valid, "valid")
     with joined(shard=shard) as world:
         return run.train(
             texts[0],
-            Path(to),
+            path_of(to, "to"),
             config,
             valid=texts[1],
             start=first,
@@ -124,8 +125,8 @@ def load(path: str | Path, *, device: str = "auto", threads: int = 0) -> Any:
 
     A Translator (pairs), an Author (running text), a Filler (hidden words) or a Labeller (labels).
     """
-    set_threads(threads)
-    loaded = load_model(Path(path))
+    set_threads(threads_of(threads))
+    loaded = load_model(path_of(path, "path"))
     facts = _facts(Path(path), loaded.model, loaded.config)
     return use_of(Path(path), loaded.about).make(Path(path), loaded, pick_device(device), facts)
 

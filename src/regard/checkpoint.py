@@ -103,7 +103,7 @@ def damage(checkpoint: Path) -> str | None:
         if not {WEIGHTS, STATE} <= set(listed):
             return "the manifest is incomplete"
     except OSError as error:
-        return f"{Path(error.filename).name}: {error.strerror}"
+        return f"{Path(error.filename or checkpoint).name}: {error.strerror or error}"
     except (ValueError, KeyError, TypeError, AttributeError):
         return "the manifest cannot be read"
     return None

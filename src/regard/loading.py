@@ -13,7 +13,7 @@ from regard.engine.opening import chosen, open_translator
 from regard.engine.threads import cores
 from regard.errors import ConfigError
 from regard.folder import load_config
-from regard.text.arguments import paths_of
+from regard.text.arguments import paths_of, threads_of
 
 if TYPE_CHECKING:
     from regard.reading.texts import TextReader
@@ -31,6 +31,7 @@ def load(
     "ctranslate2" or "auto", one that starts and works faster, and cannot show its attention; "auto" takes torch for what
     CTranslate2 cannot do.
     """
+    threads_of(threads)
     if not isinstance(path, str | Path):
         paths = [Path(one) for one in paths_of(path, "path")]
         return _load_together(paths, engine=engine, device=device, threads=threads)

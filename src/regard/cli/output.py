@@ -7,6 +7,7 @@ A file grows under the name `FILE.unfinished` beside it, and takes its own when 
 import argparse
 import errno
 import os
+import shlex
 import shutil
 import stat
 import sys
@@ -45,6 +46,8 @@ class Output:
         """Inputs of which all has been written."""
         self.size = 0
         """Bytes of these."""
+        self.interrupted = False
+        """Whether a part of what waits may have been written."""
         self._write = write
         self._waiting: list[bytes] = []
         self._bytes = 0
@@ -62,7 +65,9 @@ class Output:
 
     def flush(self) -> None:
         """Write what waits. Until that is done it goes on waiting."""
+        self.interrupted = True
         self._write(b"".join(self._waiting))
+        self.interrupted = False
         self.done, self.size = self.done + len(self._waiting), self.size + self._bytes
         self._waiting, self._bytes = [], 0
 
@@ -128,12 +133,13 @@ def _as_it_is(path: Path, header: Header | None) -> Iterator[Output]:
 
 
 def _flushed(out: Output) -> Iterator[Output]:
-    """Whatever ends it, what was put there is written, if it can be."""
+    """Whatever ends it, what was put there is written, if it can be; but nothing twice, where a part of it is out."""
     try:
         yield out
     except BaseException:
-        with suppress(OSError, StorageError):
-            out.flush()
+        if not out.interrupted:
+            with suppress(OSError, StorageError):
+                out.flush()
         raise
     out.flush()
 
@@ -221,8 +227,11 @@ def _created(real: Path) -> tuple[Path, BinaryIO]:
 
 def _how_to_go_on(left: Path, done: int, source: str | None) -> str:
     what = f"What {done:,} line{'s' if done > 1 else ''} gave is kept in {left}."
-    rest = f" The rest begins with: tail -n +{done + 1} {source}" if source and source != "-" else ""
-    return what + rest
+    if not source or source == "-":
+        return what
+    name = shlex.quote(source)
+    packed = source.lower().endswith(".gz")
+    return f"{what} The rest begins with: {f'zcat {name} | ' if packed else ''}tail -n +{done + 1}{'' if packed else f' {name}'}"
 
 
 def _write_all(file: BinaryIO, content: bytes) -> None:

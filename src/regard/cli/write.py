@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import sys
 
 from regard.cli.output import add_output_option, open_output
 from regard.cli.settings import Subparsers, add_command, add_decode_options, decode_settings
@@ -54,4 +53,6 @@ def run(options: argparse.Namespace) -> int:
 
 def beginning() -> str:
     """What standard input holds, its last line end left out."""
-    return sys.stdin.buffer.read().decode(errors="replace").replace("\r\n", "\n").removesuffix("\n")
+    from regard.text.corpus import standard_input
+
+    return standard_input().read().decode(errors="replace").replace("\r\n", "\n").removesuffix("\n")

@@ -26,7 +26,7 @@ from regard.folder import CACHE, CONFIG, weights_file
 Files = dict[str, bytes]
 T = TypeVar("T")
 # To be raised when the conversion changes, so that what it made before is not used any more.
-_FORMAT = 2
+_FORMAT = 3
 _MANIFEST = "manifest.json"
 _MANIFEST_BYTES = 1 << 16
 _CHUNK = 1 << 20
@@ -173,7 +173,11 @@ def _held(place: Path, kind: int, flags: int) -> Iterator[int]:
 
 
 def _fingerprint(folder: Path) -> str:
-    """A name for the settings, and for the weights' size and time: to read them all would take longer than to load them."""
+    """A name for the settings, and for the weights' size and times: to read them all would take longer than to load them.
+
+    Whoever packs a folder can choose when its weights were written, but not when they came to this disk: so what was
+    converted elsewhere is not trusted.
+    """
     about = weights_file(folder).stat()
-    parts = (_FORMAT, about.st_size, about.st_mtime_ns, (folder / CONFIG).read_bytes())
+    parts = (_FORMAT, about.st_size, about.st_mtime_ns, about.st_ctime_ns, (folder / CONFIG).read_bytes())
     return hashlib.blake2b(repr(parts).encode(), digest_size=8).hexdigest()

@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeVar
 from regard.errors import ArgumentError, DataError
 
 T = TypeVar("T")
+MOST_THREADS = 1024
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -90,6 +91,20 @@ def word_of(given: str | int | None, name: str = "word") -> str | int | None:
     if not isinstance(given, str):
         raise ArgumentError(f"{name} must be a string or a token's number, not {_shown(given)}. Name one word.")
     return mended(given)
+
+
+def path_of(given: str | Path, name: str) -> Path:
+    """One file or folder."""
+    if not isinstance(given, str | Path):
+        raise ArgumentError(f"{name} must be a path, not {_shown(given)}. Give the name of a file or folder.")
+    return Path(given)
+
+
+def threads_of(given: int) -> int:
+    """How many threads; 0 = as many as there are cores."""
+    if not 0 <= whole_number(given, "threads") <= MOST_THREADS:
+        raise ArgumentError(f"threads {given} must lie between 0 (as many as there are cores) and {MOST_THREADS:,}.")
+    return given
 
 
 def whole_number(given: int, name: str) -> int:

@@ -315,7 +315,8 @@ def _near_file(path: Path) -> str:
     return f" Nothing in {folder} has a name like it. Check the path."
 
 
-def _stdin() -> BinaryIO:
+def standard_input() -> BinaryIO:
+    """Its bytes; an error if it is closed."""
     if sys.stdin is None or sys.stdin.closed:
         raise DataError("Standard input (-) is closed. Pipe the text in, or name a file.")
     return sys.stdin.buffer
@@ -323,7 +324,7 @@ def _stdin() -> BinaryIO:
 
 def _stdin_lines(unreadable: Unreadable | None) -> Iterator[str]:
     with explained("stdin"):
-        yield from every("stdin", _stdin(), LONGEST_LINE, unreadable)
+        yield from every("stdin", standard_input(), LONGEST_LINE, unreadable)
 
 
 def _from_stdin(columns: str, spool: Path | None) -> Corpus:
@@ -340,7 +341,7 @@ def _from_stdin(columns: str, spool: Path | None) -> Corpus:
 
 def keep_stdin(path: Path) -> None:
     """Copy standard input into a file, which appears when it is complete."""
-    stream, part = _stdin(), path.with_name(path.name + ".part")
+    stream, part = standard_input(), path.with_name(path.name + ".part")
     try:
         with part.open("wb") as written:
             shutil.copyfileobj(stream, written, 1 << 20)

@@ -109,7 +109,7 @@ class TrainState:
             elif name == "metric":
                 fits = isinstance(value, str)
             else:
-                fits = name in fresh and _is_number(value, of=type(fresh[name])) and value >= 0
+                fits = name in fresh and _is_number(value, of=type(fresh[name])) and not value < 0
             if not fits:
                 raise FolderError(
                     f"{path} cannot be used: {name} is {value!r:.100}. Delete {path.parent} to go on from an older one."
@@ -297,7 +297,13 @@ class Loop:
         """
         self.save()
         weights = self.learner.best_weights()
-        vars(self.state).update(self.learner.world.told(lambda: self._validated(weights)))
+        try:
+            vars(self.state).update(self.learner.world.told(lambda: self._validated(weights)))
+        except TrainingError as error:
+            saved = checkpoint.folder_of(self.checkpoints, self.state.step)
+            raise TrainingError(
+                f"{error} To go on from the checkpoint before, delete {saved}, and use --override."
+            ) from None
         self.state.log_bytes, self.state.seen_bytes = self.log.sync(), self.seen.sync()
         if self.learner.world.leads:
             checkpoint.add_outcome(self.checkpoints, self.state.step, asdict(self.state))

@@ -13,7 +13,7 @@ from typing import IO, Any, NamedTuple, Protocol
 
 ROOT = Path(__file__).parents[1]
 KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(2**30), "MALLOC_TRIM_THRESHOLD_": str(2**31 - 1)}
-"""For glibc: the same as `regard.allocator.keep_memory`, for those who do not do it themselves."""
+"""For glibc: the same as `regard.system.allocator.keep_memory`, for those who do not do it themselves."""
 
 
 class ContestError(Exception):
@@ -29,7 +29,7 @@ class Entry(NamedTuple):
     peer: str = ""
     """Of `bench.peers`; without one it runs in ours."""
     keeps_memory: bool = False
-    """Whether the C library keeps freed memory for it, as `regard.allocator.keep_memory` asks for."""
+    """Whether the C library keeps freed memory for it, as `regard.system.allocator.keep_memory` asks for."""
 
 
 class Racer(Protocol):

@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 
 from regard.config import read
-from regard.run import train
 from regard.training.loop import Display
+from regard.training.run import train
 
 WORDS, AT_A_TIME = 50_000, 100_000
 SYLLABLES = [a + b + c for a in "bdfgklmnprst" for b in "aeiou" for c in ("", "n", "r", "s")]

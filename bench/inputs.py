@@ -12,8 +12,8 @@ from bench.contest import ROOT
 from bench.sizes import BASE_VOCABULARY, BEGIN, END
 from regard.api import read_pairs
 from regard.config import read
-from regard.jobs import open_job
-from regard.text.batch import make_pairs
+from regard.text.batching.batch import make_pairs
+from regard.training.tasks import open_job
 
 MADE = ROOT / "bench" / ".data"
 BESIDE = ROOT.parent / "shared" / "data" / "multi30k"

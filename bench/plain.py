@@ -23,16 +23,16 @@ import torch
 from plain_models import PAD
 from torch import Tensor, nn
 
-from regard.allocator import keep_memory
 from regard.config import SIZES, TrainConfig
 from regard.config.models import MODEL_CONFIGS, PREFERENCES
-from regard.device import pick_precision
 from regard.models import build
-from regard.text.batch import Batch, Pairs, make_pairs
-from regard.text.loader import plan
-from regard.text.passages import Passages
-from regard.training.learner import Learner
-from regard.training.loss import pairs_loss, passages_loss
+from regard.system.allocator import keep_memory
+from regard.system.device import pick_precision
+from regard.text.batching.batch import Batch, Pairs, make_pairs
+from regard.text.batching.loader import plan
+from regard.text.batching.passages import Passages
+from regard.training.losses.cross_entropy import pairs_loss, passages_loss
+from regard.training.trainer import Learner
 
 VOCABULARY = 10_000
 LANGUAGE_MODELS = ("rnn", "lstm", "gru")

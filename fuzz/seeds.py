@@ -8,16 +8,17 @@ import numpy as np
 import safetensors.numpy
 import torch
 
-from regard import checkpoint, folder
 from regard.config import MODEL_CONFIGS, TextConfig, read
-from regard.decode.shortlist import MOST, Shortlist
+from regard.decode.lexical_shortlist import MOST, Shortlist
+from regard.folder import checkpoints as checkpoint
+from regard.folder import layout
+from regard.folder.weights import save_weights, weights_of
 from regard.models import build
-from regard.text.shards import ShardWriter, Tokenised, gathered
-from regard.text.stream import StreamWriter
-from regard.text.tokenizer import Listed, Tokenizer, learn_tokenizer
-from regard.text.wordpiece import WordPiece
+from regard.text.shards.pair_shards import ShardWriter, Tokenised, gathered
+from regard.text.shards.token_stream import StreamWriter
+from regard.text.tokenizers.tokenizer import Listed, Tokenizer, learn_tokenizer
+from regard.text.tokenizers.wordpiece import WordPiece
 from regard.training.log import Log
-from regard.weights import save_weights, weights_of
 
 LETTERS = "abcdefghijklmno"
 SHAPE = {"width": 8, "heads": 2, "depth": 1, "inner": 8, "dropout": 0.0}
@@ -80,10 +81,10 @@ def model_folder(to: Path, name: str) -> Path:
         "finished": "done",
     }
     to.mkdir(parents=True)
-    folder.save_config(to, config, about)
+    layout.save_config(to, config, about)
     (to / words().file_name).write_bytes(words().as_bytes())
     save_weights(to, weights_of(model))
-    for file, lines in ((folder.LOG, SAMPLES), ("probe.jsonl", SEEN)):
+    for file, lines in ((layout.LOG, SAMPLES), ("probe.jsonl", SEEN)):
         with Log(to / file, 0) as log:
             for line in lines:
                 log.write(**line)

@@ -17,21 +17,21 @@ from typing import Any
 
 import regard
 from fuzz import seeds
-from regard import checkpoint, folder
 from regard.config import MODEL_CONFIGS, Config, as_table, merge, parse_set, read, read_from, read_recipe
-from regard.decode.shortlist import open_shortlist
+from regard.decode.lexical_shortlist import open_shortlist
 from regard.errors import RegardError
-from regard.inspection import check
+from regard.folder import checkpoints, layout
+from regard.folder.weights import load_model
 from regard.interop.huggingface import import_bert
-from regard.see.history import history_of
+from regard.interpret.training_history import history_of
+from regard.text.batching.labelled import labelled_texts
+from regard.text.checks import check
 from regard.text.corpus import open_corpus, read_lines
-from regard.text.documents import open_documents
-from regard.text.labelled import labelled_texts
-from regard.text.shards import Shards
-from regard.text.stream import Stream
-from regard.text.tokenizer import load_tokenizer
+from regard.text.plain_text import open_documents
+from regard.text.shards.pair_shards import Shards
+from regard.text.shards.token_stream import Stream
+from regard.text.tokenizers.tokenizer import load_tokenizer
 from regard.training.loop import TrainState
-from regard.weights import load_model
 
 
 @dataclass(frozen=True)
@@ -123,8 +123,8 @@ def _set(content: bytes, at: Path) -> object:
 
 
 def _config(content: bytes, at: Path) -> object:
-    (at / folder.CONFIG).write_bytes(content)
-    return _again(folder.load_config(at)[0])
+    (at / layout.CONFIG).write_bytes(content)
+    return _again(layout.load_config(at)[0])
 
 
 def _again(config: Config) -> object:
@@ -190,12 +190,12 @@ def _translator(at: Path) -> object:
 
 
 def _fast_translator(at: Path) -> object:
-    shutil.rmtree(at / folder.CACHE, ignore_errors=True)
+    shutil.rmtree(at / layout.CACHE, ignore_errors=True)
     return regard.load(at, engine="ctranslate2", threads=1).translate(["a b c"])
 
 
 def _labeller(at: Path) -> object:
-    shutil.rmtree(at / folder.CACHE, ignore_errors=True)
+    shutil.rmtree(at / layout.CACHE, ignore_errors=True)
     return [regard.load(at, engine=engine, threads=1).classify(["a b c"]) for engine in ("torch", "ctranslate2")]
 
 
@@ -220,14 +220,14 @@ def _checkpoint(content: bytes, at: Path) -> object:
     name, new = _choice(content, CHECKPOINT)
     shutil.rmtree(at)
     seeds.checkpoints(at)
-    saved = checkpoint.folder_of(at, 2)
+    saved = checkpoints.folder_of(at, 2)
     (saved / name).write_bytes(new)
-    if name != checkpoint.MANIFEST:
-        checkpoint._write_manifest(saved, {name: checkpoint._fingerprint(saved / name) for name in CHECKPOINT[1:]})
-    step = checkpoint.newest(at, str)
+    if name != checkpoints.MANIFEST:
+        checkpoints._write_manifest(saved, {name: checkpoints._fingerprint(saved / name) for name in CHECKPOINT[1:]})
+    step = checkpoints.newest(at, str)
     assert step == 2
-    tensors = [checkpoint.load_tensors(saved / name) for name in (checkpoint.WEIGHTS, checkpoint.TRAINING)]
-    return tensors, TrainState.restored(checkpoint.load_state(at, step), saved)
+    tensors = [checkpoints.load_tensors(saved / name) for name in (checkpoints.WEIGHTS, checkpoints.TRAINING)]
+    return tensors, TrainState.restored(checkpoints.load_state(at, step), saved)
 
 
 FOLDER = ["config.json", "tokenizer.json", "model.safetensors"]

@@ -13,7 +13,7 @@ import torch
 import regard
 from regard.config import MODEL_CONFIGS, Config, read
 from regard.models import MODELS
-from regard.models.interface import Writer
+from regard.models.base import Writer
 
 # A shell's background job ignores Ctrl-C, and so do all that it starts; commands under test are to hear it.
 signal.signal(signal.SIGINT, signal.default_int_handler)

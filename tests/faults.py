@@ -11,7 +11,8 @@ from typing import Any
 
 import regard
 from conftest import QUICK
-from regard import checkpoint, storage
+from regard.folder import checkpoints
+from regard.system import storage
 from regard.training.log import CLOCK, read_log
 
 MODEL_FREE = {key: value for key, value in QUICK.items() if not key.startswith("model.")}
@@ -116,7 +117,7 @@ def train(data: list[str], to: Path, model: str = "rnn", **settings: Any) -> Non
 def whole_checkpoint(to: Path) -> int | None:
     """The newest step from which training can go on; a damaged checkpoint is an error."""
     damaged: list[str] = []
-    newest = checkpoint.newest(to / "checkpoints", damaged.append)
+    newest = checkpoints.newest(to / "checkpoints", damaged.append)
     assert not damaged, damaged
     return newest
 

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import safetensors.numpy
 
-from regard import checkpoint
+from regard.folder import checkpoints
 
 TRAINED = "trained"
 FILES = ("config.json", "tokenizer.json", "model.safetensors", "log.jsonl", "probe.jsonl", "shortlist.safetensors")
 SAVED = Path("checkpoints", "step-00000004")
-SEALED = (checkpoint.WEIGHTS, checkpoint.TRAINING, checkpoint.STATE)
+SEALED = (checkpoints.WEIGHTS, checkpoints.TRAINING, checkpoints.STATE)
 
 
 class Hostile(NamedTuple):
@@ -91,11 +91,11 @@ def _sealed(folder: Path, change: Callable[[Path], object]) -> None:
             shutil.rmtree(other)
     change(folder / SAVED)
     there = [folder / SAVED / name for name in SEALED if (folder / SAVED / name).exists()]
-    checkpoint._write_manifest(folder / SAVED, {path.name: checkpoint._fingerprint(path) for path in there})
+    checkpoints._write_manifest(folder / SAVED, {path.name: checkpoints._fingerprint(path) for path in there})
 
 
 def _state(folder: Path, key: str, value: Any) -> None:
-    _sealed(folder, lambda saved: in_json(saved / checkpoint.STATE, lambda table: table.update({key: value})))
+    _sealed(folder, lambda saved: in_json(saved / checkpoints.STATE, lambda table: table.update({key: value})))
 
 
 def canary(path: Path) -> None:
@@ -253,7 +253,7 @@ def _trained() -> Iterator[Hostile]:
             TRAINED,
             lambda f, _, c=content: _sealed(f, lambda s: (s / "state.json").write_text(c)),
         )
-    for name in (checkpoint.WEIGHTS, checkpoint.TRAINING):
+    for name in (checkpoints.WEIGHTS, checkpoints.TRAINING):
         for value in (1, 2):
 
             def lose(weights: dict[str, Any], value: int = value) -> None:

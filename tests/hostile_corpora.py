@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 from regard.config import read
 from regard.errors import DataError
 from regard.text.corpus import open_corpus
-from regard.text.documents import open_documents
-from regard.text.prepare import prepare
-from regard.text.prepare_text import prepare_text
-from regard.text.tokenizer import learn_tokenizer
+from regard.text.plain_text import open_documents
+from regard.text.shards.prepare_pairs import prepare
+from regard.text.shards.prepare_text import prepare_text
+from regard.text.tokenizers.tokenizer import learn_tokenizer
 
 CLEAN = 500  # lines that nothing is wrong with, about half of them before what is
 WORDS = read({"text": {"tokenizer": "words"}}).text
@@ -154,7 +154,9 @@ def prepared(kind: str, names: list[str], to: Path) -> list[str]:
 
 
 def _labels(*given: Any) -> Any:
-    from regard.text.labelled import prepare_labels  # the only one that needs torch, which takes most of the memory
+    from regard.text.batching.labelled import (
+        prepare_labels,  # the only one that needs torch, which takes most of the memory
+    )
 
     return prepare_labels(*given)
 

@@ -17,7 +17,7 @@ NAMED = ("README.md", ".lock", "state.json", "validated.json", "manifest.json")
 PROCESSES = multiprocessing.get_context("forkserver")
 # What a training imports, some of it not before its first step.
 PROCESSES.set_forkserver_preload(
-    ["regard.run", "regard.api", "regard.jobs", "torch._dynamo", "sacrebleu", "sentencepiece"]
+    ["regard.training.run", "regard.api", "regard.training.tasks", "torch._dynamo", "sacrebleu", "sentencepiece"]
 )
 TEXT = ("rnn", "lstm", "gru", "lm", "bert")
 

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from regard.models.interface import LanguageModel, Source
+from regard.models.base import LanguageModel, Source
 
 VOCABULARY = 20
 

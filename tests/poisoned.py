@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from regard.checkpoint import load_tensors
-from regard.training.learner import Learner
-from regard.training.loss import Loss
+from regard.folder.checkpoints import load_tensors
+from regard.training.losses.cross_entropy import Loss
+from regard.training.trainer import Learner
 
 PLACES = ("loss", "last loss", "gradient")
 """Of every batch of the step, of the last one alone, or one number of one gradient."""

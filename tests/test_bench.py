@@ -21,7 +21,7 @@ from bench.parts import student
 from bench.result import Options, Result
 from bench.workers import products
 from regard.config import TransformerConfig
-from regard.models.interface import Source
+from regard.models.base import Source
 from regard.models.transformer import Transformer
 
 

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from regard.config import DecodeConfig
 from regard.decode.hypothesis import Hypothesis
-from regard.models.interface import Output, Source, Writer
-from regard.text.tokenizer import BEGIN, END, PAD
+from regard.models.base import Output, Source, Writer
+from regard.text.tokenizers.tokenizer import BEGIN, END, PAD
 
 Text = tuple[int, ...]
 FIRST_WORD = 4

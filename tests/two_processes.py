@@ -14,21 +14,21 @@ import torch
 
 from conftest import SMALL
 from regard.config import TrainConfig, read
-from regard.jobs.labelling import labels_loss
-from regard.jobs.masking import masked_loss
 from regard.models import build
-from regard.text.batch import Batch, Batches
-from regard.text.labelled import LabelledLoader
-from regard.text.loader import Loader
-from regard.text.masking import MaskedLoader
-from regard.text.passages import PassageLoader
-from regard.text.shards import Shards, ShardWriter, Tokenised, gathered
-from regard.text.share import Share
-from regard.text.stream import Stream
-from regard.text.tokenizer import BEGIN, END, Listed
+from regard.text.batching.batch import Batch, Batches
+from regard.text.batching.labelled import LabelledLoader
+from regard.text.batching.loader import Loader
+from regard.text.batching.masking import MaskedLoader
+from regard.text.batching.passages import PassageLoader
+from regard.text.batching.rank_split import Share
+from regard.text.shards.pair_shards import Shards, ShardWriter, Tokenised, gathered
+from regard.text.shards.token_stream import Stream
+from regard.text.tokenizers.tokenizer import BEGIN, END, Listed
 from regard.training.distributed import Tensors, World, joined
-from regard.training.learner import Learner
-from regard.training.loss import Objective, pairs_loss, passages_loss
+from regard.training.losses.cross_entropy import Objective, pairs_loss, passages_loss
+from regard.training.tasks.classification import labels_loss
+from regard.training.tasks.masked_lm import masked_loss
+from regard.training.trainer import Learner
 
 STEPS, LABELS, TEXT = 50, 3, ("rnn", "lstm", "gru", "lm")
 WORDS = Listed("words", ["<mask>", *(f"\u2581{letter}" for letter in "abcdefghijklmnopqrstuvwxyz.")])

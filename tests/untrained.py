@@ -5,11 +5,11 @@ from pathlib import Path
 import safetensors.numpy
 
 from conftest import SMALL
-from regard import folder
 from regard.config import read
+from regard.folder import layout
+from regard.folder.weights import save_weights, weights_of
 from regard.models import build
-from regard.text.tokenizer import BEGIN, END, PAD, UNKNOWN, Listed, Tokenizer, learn_tokenizer
-from regard.weights import save_weights, weights_of
+from regard.text.tokenizers.tokenizer import BEGIN, END, PAD, UNKNOWN, Listed, Tokenizer, learn_tokenizer
 
 JOBS = {"bert": "masking", "classifier": "labelling"}
 SENTENCES = ["the cat sat on the mat", "a café, the naïve cat 😀", "it was too tired\nto cross the street"] * 3
@@ -24,7 +24,7 @@ def made(name: str, to: Path, job: str = "", settings: dict[str, object] | None 
     words = learn_tokenizer(SENTENCES, config.text, mask=True) if subwords else words
     labels = ["good", "bad"] if name == "classifier" else []
     to.mkdir(parents=True)
-    folder.save_config(to, config, {"job": job or JOBS.get(name, "pairs"), "labels": labels})
+    layout.save_config(to, config, {"job": job or JOBS.get(name, "pairs"), "labels": labels})
     (to / words.file_name).write_bytes(words.as_bytes())
     save_weights(to, weights_of(build(config.model, words.size, len(labels))))
     return to
@@ -35,7 +35,7 @@ def leaning(
 ) -> Path:
     """A model nobody trained, but that leans towards ending, and away from what is forbidden."""
     made(name, path, settings=settings)
-    weights = safetensors.numpy.load_file(path / folder.MODEL)
+    weights = safetensors.numpy.load_file(path / layout.MODEL)
     part = "" if name == "lm" else "decoder."
     last = max(key for key in weights if key.startswith(f"{part}layers") and key.endswith("forward.norm.weight"))
     norm = f"{part}norm" if f"{part}norm.weight" in weights else last.removesuffix(".weight")
@@ -44,5 +44,5 @@ def leaning(
     weights["words.weight"] *= 2
     weights["words.weight"][[PAD, UNKNOWN, BEGIN], 0] = forbidden
     weights["words.weight"][END, 0] = end
-    safetensors.numpy.save_file(weights, path / folder.MODEL)
+    safetensors.numpy.save_file(weights, path / layout.MODEL)
     return path

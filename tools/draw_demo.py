@@ -12,7 +12,7 @@ from rich.text import Text
 
 import regard
 from regard.cli.display import sparkline
-from regard.text.grammar import LECTURE
+from regard.text.builtin.grammar import LECTURE
 from regard.training.log import read_log
 
 ROOT = Path(__file__).parents[1]

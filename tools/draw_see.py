@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 
 import regard
-from regard.demo import BETWEEN
-from regard.see.trace import Trace
-from regard.show import look
-from regard.text import grammar
+from regard.experiments.demo import BETWEEN
+from regard.interpret.exhibit import look
+from regard.interpret.trace import Trace
+from regard.text.builtin import grammar
 
 DOCS = Path(__file__).parents[1] / "docs"
 

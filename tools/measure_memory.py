@@ -54,9 +54,9 @@ def point(kind: str, tokens: int) -> dict[str, Any]:
     import torch
 
     from regard.config import MemoryConfig
-    from regard.layers.fast import smoothed_cross_entropy
-    from regard.models.interface import Source
+    from regard.models.base import Source
     from regard.models.memory import MemoryCompressed
+    from regard.training.losses.label_smoothing import smoothed_cross_entropy
 
     torch.set_num_threads(1)
     torch.manual_seed(1)

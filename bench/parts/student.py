@@ -9,7 +9,7 @@ from bench import inputs
 from bench.contest import Entry, race
 from bench.parts.starting import started
 from bench.result import Options, Result
-from regard import folder as folders
+from regard.folder import layout as folders
 
 BEAM = 5
 ENGINES = ("torch", "ctranslate2")

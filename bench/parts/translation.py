@@ -12,7 +12,7 @@ from bench import inputs
 from bench.contest import Contestant, ContestError, Entry, race
 from bench.parts.starting import started
 from bench.result import Options, Result
-from regard import folder as folders
+from regard.folder import layout as folders
 
 OURS = "Regard, torch"
 BEAM = 5

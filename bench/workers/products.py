@@ -12,7 +12,7 @@ from torch import Tensor
 
 from bench import worker
 from bench.batches import Batch, load
-from regard.allocator import keep_memory
+from regard.system.allocator import keep_memory
 
 
 class Product(NamedTuple):

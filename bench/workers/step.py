@@ -10,13 +10,13 @@ import numpy as np
 import torch
 
 from bench.sizes import END, RATE
-from regard.allocator import keep_memory
 from regard.config import read
-from regard.device import pick_precision
 from regard.models import build
-from regard.text.batch import Pairs, make_pairs
-from regard.training.learner import Learner
-from regard.training.loss import pairs_loss
+from regard.system.allocator import keep_memory
+from regard.system.device import pick_precision
+from regard.text.batching.batch import Pairs, make_pairs
+from regard.training.losses.cross_entropy import pairs_loss
+from regard.training.trainer import Learner
 
 
 def measure(shape: dict[str, Any]) -> dict[str, float]:

@@ -6,13 +6,13 @@ import torch
 
 from bench import sizes, worker
 from bench.batches import torch_batches
-from regard.allocator import keep_memory
 from regard.config import read
-from regard.device import pick_device, pick_precision
 from regard.models import build
-from regard.text.batch import Pairs
-from regard.training.learner import Learner
-from regard.training.loss import pairs_loss
+from regard.system.allocator import keep_memory
+from regard.system.device import pick_device, pick_precision
+from regard.text.batching.batch import Pairs
+from regard.training.losses.cross_entropy import pairs_loss
+from regard.training.trainer import Learner
 
 
 def prepare(settings: dict[str, Any]) -> Any:

@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from regard.decode.translation import Translation as Translation
     from regard.decode.translator import Translator as Translator
     from regard.errors import RegardError as RegardError
-    from regard.loading import load as load
-    from regard.loading import rescored as rescored
+    from regard.inference.load import load as load
+    from regard.inference.load import rescored as rescored
 
 _HOME = {
     "RegardError": "regard.errors",
     "Translation": "regard.decode.translation",
     "Translator": "regard.decode.translator",
     "check": "regard.api",
-    "load": "regard.loading",
-    "rescored": "regard.loading",
+    "load": "regard.inference.load",
+    "rescored": "regard.inference.load",
     "score": "regard.api",
     "train": "regard.api",
 }

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from regard.see.pack import pack_exactly, pack_weights
+from regard.interpret.pack import pack_exactly, pack_weights
 
 SOURCE = ["The", "animal", "didn't", "cross", "the", "street", "because", "it", "was", "too", "tired", "."]
 TARGET = [

@@ -9,7 +9,7 @@ from playwright.sync_api import Page
 import regard
 from conftest import SMALL
 from opening import drawn, show
-from regard.show import look
+from regard.interpret.exhibit import look
 from untrained import NO_ATTENTION, made
 
 VIEWS = ["heads", "matrix", "grid", "find", "trace", "compare", "contrast", "knockout", "beam", "steps"]

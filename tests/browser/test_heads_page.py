@@ -83,7 +83,7 @@ def test_the_matrix_says_the_weight_of_the_cell_below_the_pointer(open_page: Ope
     for n in range(20):
         page.mouse.move(box["x"] + box["width"] * (0.15 + 0.04 * (n % 8)), box["y"] + box["height"] * (0.25 + 0.02 * n))
         drawn(page)
-        query, key, weight = re.fullmatch(r"(.*) → (.*): ([\d.]+)", page.locator("#cell").inner_text()).groups()  # type: ignore[union-attr]
+        query, key, weight = re.fullmatch(r"(.*) → (.*): " r"([\d.]+)", page.locator("#cell").inner_text()).groups()  # type: ignore[union-attr]
         q, k = words.index(query), words.index(key)
         seen.add((q, k))
         assert abs(float(weight) - WEIGHTS["decoder"][2, 3, q, k]) < 6e-5

@@ -15,13 +15,13 @@ import torch
 
 from conftest import VOCABULARY, small
 from opening import Opened, opener, show
+from regard.interpret.pack import pack_numbers, unpack
+from regard.interpret.page_data import page_data
+from regard.interpret.recording import trace_pair
+from regard.interpret.trace import Facts, Trace
 from regard.models import build
-from regard.models.interface import Writer
-from regard.see.data import page_data
-from regard.see.pack import pack_numbers, unpack
-from regard.see.trace import Facts, Trace
-from regard.see.tracing import trace_pair
-from regard.text.tokenizer import Listed
+from regard.models.base import Writer
+from regard.text.tokenizers.tokenizer import Listed
 
 WORDS = Listed("words", [f"\u2581w{n}" for n in range(4, VOCABULARY)])
 SOURCE, TARGET = [7, 8, 9, 10, 11, 12], [6, 13, 14]

@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from regard.see.combine import show
-from test_see_figures import SVG, TRACE, of_words
+from regard.interpret.views import show
+from tests.interpret.test_figures import SVG, TRACE, of_words
 
 
 @pytest.fixture(scope="module")

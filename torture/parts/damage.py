@@ -7,13 +7,13 @@ from pathlib import Path
 
 import regard
 from conftest import QUICK, write_digits
-from regard import checkpoint
 from regard.errors import FolderError
+from regard.folder import checkpoints
 from torture.rows import Row
 
 TRIALS, ALL_DAMAGED, RESUMED = 200, 40, 20
 SETTINGS = {**QUICK, "train.ema": 0.9, "train.keep": 5}
-FILES = (checkpoint.WEIGHTS, checkpoint.TRAINING, checkpoint.STATE, checkpoint.MANIFEST)
+FILES = (checkpoints.WEIGHTS, checkpoints.TRAINING, checkpoints.STATE, checkpoints.MANIFEST)
 PAGE = 4096
 
 
@@ -69,13 +69,13 @@ def run(scratch: Path) -> Iterator[Row]:
 
 def noticed(scratch: Path) -> Row:
     kept = scratch / "begun" / "checkpoints"
-    *_, before, newest = checkpoint.steps(kept)
+    *_, before, newest = checkpoints.steps(kept)
     found = 0
     for trial in range(TRIALS):
         copy = Path(shutil.copytree(kept, scratch / "copy"))
-        harm(checkpoint.folder_of(copy, newest), trial)
+        harm(checkpoints.folder_of(copy, newest), trial)
         said: list[str] = []
-        used = checkpoint.newest(copy, said.append)
+        used = checkpoints.newest(copy, said.append)
         found += used == before and len(said) == 1 and f"step-{newest:08d} is damaged" in said[0]
         shutil.rmtree(copy)
     ways = "truncated, one bit flipped, a page zeroed, a file missing, a file emptied"
@@ -86,7 +86,7 @@ def resumed(data: list[str], scratch: Path) -> Row:
     same = 0
     for trial in range(RESUMED):
         to = Path(shutil.copytree(scratch / "begun", scratch / "resumed"))
-        harm(checkpoint.folder_of(to / "checkpoints", max(checkpoint.steps(to / "checkpoints"))), trial)
+        harm(checkpoints.folder_of(to / "checkpoints", max(checkpoints.steps(to / "checkpoints"))), trial)
         regard.train(data, to, settings=SETTINGS)
         last = Path("checkpoints/step-00000040")
         files = ["model.safetensors", "probe.jsonl", *(last / name for name in FILES[:2])]
@@ -99,7 +99,7 @@ def refused(data: list[str], scratch: Path) -> Row:
     count = 0
     for trial in range(ALL_DAMAGED):
         to = Path(shutil.copytree(scratch / "begun", scratch / "refused"))
-        folders = [checkpoint.folder_of(to / "checkpoints", step) for step in checkpoint.steps(to / "checkpoints")]
+        folders = [checkpoints.folder_of(to / "checkpoints", step) for step in checkpoints.steps(to / "checkpoints")]
         for number, folder in enumerate(folders):
             # Only the two newest hold what Adam remembers; of an older one anything else may be damaged.
             harm(folder, trial + number if number >= len(folders) - 2 else 2 + trial % 2)

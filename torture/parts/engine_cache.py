@@ -13,8 +13,8 @@ from typing import Any
 from unittest.mock import patch
 
 import regard
-from regard.engine import conversion
-from regard.folder import CACHE
+from regard.fast import convert_transformer
+from regard.folder.layout import CACHE
 from torture.rows import Row
 from untrained import leaning, made
 
@@ -26,7 +26,7 @@ SETTINGS = {"width": 64, "inner": 256}  # large enough for the files to take som
 ALIKE = """
 import os, sys
 os.getpid = lambda: 7
-from regard.loading import load
+from regard.inference.load import load
 model = load(sys.argv[1], engine="ctranslate2")
 print("ready", flush=True)
 sys.stdin.readline()
@@ -77,7 +77,7 @@ def first_use_by_threads(scratch: Path, model: Path, what: str, *, trials: int =
 @contextmanager
 def all_converting() -> Iterator[None]:
     """Who converts a Transformer waits a moment for others to do so too."""
-    real, together = conversion.converted, Barrier(THREADS)
+    real, together = convert_transformer.converted, Barrier(THREADS)
 
     def converted(*given: Any) -> Any:
         files = real(*given)
@@ -85,7 +85,7 @@ def all_converting() -> Iterator[None]:
             together.wait(0.2)
         return files
 
-    with patch.object(conversion, "converted", converted):
+    with patch.object(convert_transformer, "converted", converted):
         yield
 
 

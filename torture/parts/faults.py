@@ -32,7 +32,8 @@ from faults import (
     whole_checkpoint,
 )
 from regard.errors import StorageError
-from regard.text import encoding, prepare, prepare_text, shards
+from regard.text.shards import pair_shards, prepare_pairs, prepare_text
+from regard.text.tokenizers import encoding
 from torture.rows import Row
 
 SHAPE = {"model.heads": 2, "model.depth": 1, "model.inner": 16}
@@ -70,7 +71,12 @@ class Case(NamedTuple):
 
 
 def run(scratch: Path) -> Iterator[Row]:
-    encoding.AT_A_TIME, prepare.SAVED_EVERY, prepare_text.SAVED_EVERY, shards.PAIRS_IN_A_SHARD = 10, 40, 40, 64
+    encoding.AT_A_TIME, prepare_pairs.SAVED_EVERY, prepare_text.SAVED_EVERY, pair_shards.PAIRS_IN_A_SHARD = (
+        10,
+        40,
+        40,
+        64,
+    )
     pairs, text = write_digits(scratch, 120), running_text(scratch)
     works: dict[str, Callable[[Path], None]] = {
         "transformer": lambda to: train(pairs, to, "transformer", **SHAPE, **{"train.ema": 0.9}),

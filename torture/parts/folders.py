@@ -56,7 +56,7 @@ def made(scratch: Path, bases: Bases, kind: Any, numbers: Iterable[int]) -> Iter
 def in_processes(scratch: Path, bases: Bases, kind: Any, numbers: Iterable[int]) -> Iterator[Found]:
     """All commands on each folder, in one child of this process for each."""
     import regard.api
-    import regard.see.trace  # noqa: F401 (what a child need not import again)
+    import regard.interpret.trace  # noqa: F401 (what a child need not import again)
 
     for one, at, outside in made(scratch, bases, kind, numbers):
         yield from ((one.name, tried) for tried in in_process(at, outside, kind.commands))
@@ -76,7 +76,7 @@ def alone(scratch: Path, bases: Bases, kind: Any, folders: int, count: int) -> I
 
 def addresses() -> float:
     """Megabytes of addresses that a Python takes which has imported all, and done nothing."""
-    code = "import torch, ctranslate2, regard.api, regard.see.trace; print(open('/proc/self/status').read())"
+    code = "import torch, ctranslate2, regard.api, regard.interpret.trace; print(open('/proc/self/status').read())"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     return int(told.partition("VmPeak:")[2].split()[0]) / 1000
 

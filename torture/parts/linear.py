@@ -12,16 +12,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from test_unicode import KINDS, tokenizer
+
 import regard
 from regard.errors import RegardError
-from regard.inspection import NUMBER
-from regard.see.tokens import row_of
-from regard.text import grammar
+from regard.interpret.tokens import row_of
 from regard.text.arguments import mended
+from regard.text.batching.sentence_pairs import _STOP
+from regard.text.builtin import grammar
+from regard.text.checks import NUMBER
 from regard.text.formats import tidy
-from regard.text.sentences import _STOP
-from regard.text.tokenizer import cut
-from test_unicode import KINDS, tokenizer
+from regard.text.tokenizers.tokenizer import cut
 from torture.rows import Row
 from untrained import made
 

@@ -22,7 +22,7 @@ WAYS = {
 CHILD = """
 import json, os, signal, sys
 from regard.cli.main import main
-from regard.training.learner import Learner
+from regard.training.trainer import Learner
 
 plain, left = Learner.update, iter(range(int(sys.argv[2])))
 
@@ -84,10 +84,10 @@ def trained(folder: Path, name: str, data: list[str], settings: dict[str, object
 
 def batches(model: Path) -> int:
     """In an epoch."""
-    from regard.folder import CACHE, TOKENS, load_config
-    from regard.text.loader import Loader
-    from regard.text.shards import Shards
-    from regard.text.tokenizer import load_tokenizer
+    from regard.folder.layout import CACHE, TOKENS, load_config
+    from regard.text.batching.loader import Loader
+    from regard.text.shards.pair_shards import Shards
+    from regard.text.tokenizers.tokenizer import load_tokenizer
 
     config, _ = load_config(model)
     loader = Loader(Shards(model / CACHE / TOKENS / "train"), config.train.batch_tokens, config.train.seed)

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from safetensors.torch import load_file
+from test_distributed import children, distance
 
 from conftest import QUICK, write_digits
 from killed import differences
 from regard.training.log import read_log
-from test_distributed import children, distance
 from torture.rows import Row
 
 TRIALS, KILLS = 100, 10

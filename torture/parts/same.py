@@ -11,7 +11,7 @@ import torch
 
 from conftest import SMALL
 from killed import differences, finished, training_of
-from regard import checkpoint
+from regard.folder import checkpoints
 from torture.rows import Row
 
 STEPS = 30
@@ -47,8 +47,8 @@ def cost(scratch: Path) -> Row:
     waited = written = 0.0
     for step in range(SAVED):
         began = time.monotonic()
-        checkpoint.save(scratch / "checkpoints", step, tensors, {}, {})
-        checkpoint.prune(scratch / "checkpoints", 1, 1)
+        checkpoints.save(scratch / "checkpoints", step, tensors, {}, {})
+        checkpoints.prune(scratch / "checkpoints", 1, 1)
         waited += time.monotonic() - began
         began = time.monotonic()
         with open(scratch / "plain", "wb") as file:

@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from test_distributed import children
+
 from conftest import QUICK, write_digits
 from killed import differences
-from test_distributed import children
 from torture.rows import Row
 
 TRIALS, STEPS, LIMIT = 50, 400, 30.0

@@ -2,7 +2,7 @@
 
 import argparse
 
-from regard.cli.settings import Subparsers, add_command
+from regard.cli.options import Subparsers, add_command
 from regard.cli.values import path
 
 EXAMPLES = """  regard train my.en my.fr --to runs/begun
@@ -26,7 +26,7 @@ def add_parser(commands: Subparsers) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Average."""
-    from regard.averaging import average
+    from regard.experiments.average import average
 
     average(options.folders, options.to)
     print(

@@ -4,7 +4,7 @@ import argparse
 import shlex
 import sys
 
-from regard.cli.settings import (
+from regard.cli.options import (
     Subparsers,
     add_command,
     add_decode_options,
@@ -42,7 +42,7 @@ def add_parser(commands: Subparsers) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Translate back, or go on with it."""
-    from regard.synthetic import Models, back_translate
+    from regard.experiments.synthetic import Models, back_translate
 
     models = Models(
         folders=[options.folder, *options.others],

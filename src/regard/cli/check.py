@@ -4,14 +4,14 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from regard.cli.plan import add_plan_options, as_table, lines, planned
-from regard.cli.settings import Subparsers, add_command, add_training_options, training_settings
+from regard.cli.gpu_plan import add_plan_options, as_table, lines, planned
+from regard.cli.options import Subparsers, add_command, add_training_options, training_settings
 from regard.cli.streams import print_json
 from regard.errors import ConfigError
 
 if TYPE_CHECKING:
     from regard.config import Config
-    from regard.inspection import Report
+    from regard.text.checks import Report
 
 EXAMPLES = """  regard check train.en train.fr
   regard check pairs.tsv --size small
@@ -47,12 +47,12 @@ def run(options: argparse.Namespace) -> int:
     report = inspected(options, config) if options.data else None
     table, told = (report.as_table(), report.lines()) if report else ({}, [])
     if report and not options.no_estimate:
-        from regard.estimate import estimate
+        from regard.training.estimate import estimate
 
         cost = estimate(config, report.pairs, *mean_characters(report))
         table, told = {**table, "estimate": cost.as_table()}, [*told, "", *cost.lines()]
     if options.gpus is not None:
-        from regard.estimate import count, text_length
+        from regard.training.estimate import count, text_length
 
         length = max(text_length(config, mean) for mean in mean_characters(report)) if report else None
         plan = planned(options, config, count(config.model, config.text.vocabulary), length)
@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
 
 def inspected(options: argparse.Namespace, config: "Config") -> "Report":
     """What is in the data."""
-    from regard.inspection import check
+    from regard.text.checks import check
     from regard.text.corpus import open_corpus
 
     return check(open_corpus(options.data, columns=config.text.columns), show if sys.stderr.isatty() else None)

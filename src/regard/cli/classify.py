@@ -4,13 +4,13 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
+from regard.cli.encode_options import add_reading_options, opened, portions
 from regard.cli.lines import Lines
+from regard.cli.options import Subparsers, add_command
 from regard.cli.output import add_output_option, open_output
-from regard.cli.reading import add_reading_options, opened, portions
-from regard.cli.settings import Subparsers, add_command
 
 if TYPE_CHECKING:
-    from regard.reading.labels import Labelled
+    from regard.encode.classify import Labelled
 
 EXAMPLES = """  regard classify runs/sentiment "A charming and often affecting journey."
   regard classify runs/sentiment --input reviews.txt --output labels.tsv
@@ -33,7 +33,7 @@ def add_parser(commands: Subparsers) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Classify."""
-    from regard.reading.labels import TextLabeller
+    from regard.encode.classify import TextLabeller
 
     lines, done = Lines(options), 0
     with open_output(options.output, source=options.input) as out:

@@ -4,7 +4,7 @@ import argparse
 import shlex
 import sys
 
-from regard.cli.settings import Subparsers, add_command
+from regard.cli.options import Subparsers, add_command
 from regard.cli.train import stop_signals
 from regard.cli.values import number, path, whole
 
@@ -63,9 +63,9 @@ def run(options: argparse.Namespace) -> int:
     """Compare, or trace gradients."""
     from rich.console import Console
 
-    from regard.compare.comparison import PAGE, compare, trace
-    from regard.compare.plan import Request
-    from regard.compare.table import for_terminal
+    from regard.experiments.compare.comparison import PAGE, compare, trace
+    from regard.experiments.compare.plan import Request
+    from regard.experiments.compare.table import for_terminal
 
     command = shlex.join(["regard", *sys.argv[1:]])
     named = {"train.seed": options.seed, "train.threads": options.threads, "train.device": options.device}

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from regard.cli.settings import Subparsers, add_command
+from regard.cli.options import Subparsers, add_command
 from regard.cli.values import MOST_THREADS, path, whole
 
 if TYPE_CHECKING:
-    from regard.show import Exhibit
+    from regard.interpret.exhibit import Exhibit
 
 EXAMPLES = """  regard demo
   regard demo --to runs/other --seed 2
@@ -39,9 +39,9 @@ def add_parser(commands: Subparsers) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Train, translate the lecture's sentences, score the ambiguous ones."""
-    from regard import demo
     from regard.cli.display import open_display
     from regard.cli.train import stop_signals
+    from regard.experiments import demo
 
     config = demo.config(options.seed, options.threads)
     with stop_signals() as stopped, open_display(config.train) as display:

@@ -9,7 +9,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from regard.config import TrainConfig
-from regard.training.loop import SCORES, Display, TrainState, Validation
+from regard.training.loop import Display, TrainState
+from regard.training.validation import SCORES, Validation
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 SHOWN = 140  # characters of a sample translation

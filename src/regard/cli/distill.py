@@ -5,7 +5,7 @@ from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING
 
-from regard.cli.settings import (
+from regard.cli.options import (
     Subparsers,
     add_command,
     add_engine_options,
@@ -105,7 +105,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _distill(options: argparse.Namespace, config: Config, world: "World", stopped: list[int]) -> int:
     from regard.cli.display import open_display
-    from regard.synthetic import Models, distill
+    from regard.experiments.synthetic import Models, distill
 
     settings = {name: value for name, value in decode_settings(options).items() if name in ("beam", "shortlist")}
     if options.nearest is not None:

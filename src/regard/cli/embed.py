@@ -3,10 +3,10 @@
 import argparse
 import json
 
+from regard.cli.encode_options import add_reading_options, opened, portions
 from regard.cli.lines import Lines
+from regard.cli.options import Subparsers, add_command
 from regard.cli.output import add_output_option, open_output
-from regard.cli.reading import add_reading_options, opened, portions
-from regard.cli.settings import Subparsers, add_command
 
 EXAMPLES = """  regard embed runs/minilm "A sentence."
   regard embed runs/minilm --input sentences.txt --normalize --output vectors.npy
@@ -30,7 +30,7 @@ def add_parser(commands: Subparsers) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Embed."""
-    from regard.reading.texts import TextReader
+    from regard.encode.embed import TextReader
 
     lines = Lines(options)
     matrix = Matrix() if options.output and options.output.suffix == ".npy" else None

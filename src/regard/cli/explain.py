@@ -8,12 +8,12 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from regard.cli.settings import Subparsers, add_command
+from regard.cli.options import Subparsers, add_command
 from regard.cli.values import path, whole
 from regard.errors import ConfigError
 
 if TYPE_CHECKING:
-    from regard.see.steps import Steps
+    from regard.interpret.steps import Steps
 
 EXAMPLES = """  regard explain runs/demo "The animal was too tired."
   regard explain runs/demo "The animal was too tired." --kind encoder --layer 2 --head 3 --word animal
@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _lecture(options: argparse.Namespace) -> "Steps":
-    from regard.see.lecture import steps
+    from regard.interpret.worked_example import steps
 
     return steps(options.word, scaled=options.scaled)
 
@@ -77,9 +77,9 @@ def _lecture(options: argparse.Namespace) -> "Steps":
 def _explained(options: argparse.Namespace) -> "Steps":
     if options.text is None:
         raise ConfigError(f'There is no text. Write: regard explain {options.folder} "your text"')
-    from regard.api import load
     from regard.decode.translator import Translator
-    from regard.see.steps import explain
+    from regard.inference.torch_models import load
+    from regard.interpret.steps import explain
 
     loaded = load(options.folder)
     given = () if options.target is None else (options.target,)
@@ -266,7 +266,7 @@ def _number(x: float) -> str:
 
 def _padded(names: Sequence[str]) -> list[str]:
     """All as wide as the widest, in columns of the terminal."""
-    from regard.see.terminal import columns
+    from regard.interpret.terminal import columns
 
     width = max(map(columns, names))
     return [name + " " * (width - columns(name)) for name in names]

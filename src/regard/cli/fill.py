@@ -4,15 +4,15 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
+from regard.cli.encode_options import add_reading_options, opened, portions
 from regard.cli.lines import Lines
+from regard.cli.options import Subparsers, add_command
 from regard.cli.output import add_output_option, open_output
-from regard.cli.reading import add_reading_options, opened, portions
-from regard.cli.settings import Subparsers, add_command
 from regard.cli.values import whole
 from regard.errors import DataError
 
 if TYPE_CHECKING:
-    from regard.reading.gaps import Gap, Guess
+    from regard.encode.fill import Gap, Guess
 
 EXAMPLES = """  regard fill runs/bert "The capital of France is <mask>."
   regard fill runs/bert "The <mask> sat on the <mask>." --top 3
@@ -36,7 +36,7 @@ def add_parser(commands: Subparsers) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Guess."""
-    from regard.reading.gaps import TextFiller
+    from regard.encode.fill import TextFiller
 
     lines, done = Lines(options), 0
     with open_output(options.output, source=options.input) as out:

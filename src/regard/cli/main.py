@@ -26,10 +26,10 @@ from regard.cli import (
     tune,
     write,
 )
-from regard.cli.any_order import AnyOrder, Parser
+from regard.cli.argument_order import AnyOrder, Parser
 from regard.cli.streams import Terminated, abandon_stdout, prepare, terminable
 from regard.errors import RegardError, StorageError
-from regard.training.beside import is_one_of_several, leave
+from regard.training.torchrun import is_one_of_several, leave
 
 COMMANDS = (
     demo, train, translate, write, fill, classify, embed, see, explain, score, compare, tune, distill, back_translate,

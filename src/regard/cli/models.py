@@ -2,7 +2,7 @@
 
 import argparse
 
-from regard.cli.settings import Subparsers, add_command
+from regard.cli.options import Subparsers, add_command
 from regard.cli.values import whole
 from regard.config import MODEL_CONFIGS, SIZES, read
 

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from regard.cli.output import AT_A_TIME, Output, add_output_option, open_output
-from regard.cli.settings import (
+from regard.cli.options import (
     Subparsers,
     add_better_options,
     add_command,
@@ -17,16 +16,17 @@ from regard.cli.settings import (
     decode_settings,
     translator_of,
 )
+from regard.cli.output import AT_A_TIME, Output, add_output_option, open_output
 from regard.cli.streams import print_json
 from regard.cli.values import path
 from regard.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from regard.decode.translation import Progress, TextTranslator, Translation
-    from regard.evaluate import Report
-    from regard.label_metrics import LabelReport
-    from regard.perplexity import TextReport
-    from regard.searches import Trials
+    from regard.evaluation.label_metrics import LabelReport
+    from regard.evaluation.perplexity import TextReport
+    from regard.evaluation.search_grid import Trials
+    from regard.evaluation.translation import Report
     from regard.text.corpus import Corpus
 
 EXAMPLES = """  regard score runs/mine test.en test.fr
@@ -89,7 +89,7 @@ def add_parser(commands: Subparsers) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Score the model by what it learned."""
-    from regard.folder import load_config
+    from regard.folder.layout import load_config
 
     learned = load_config(options.folder)[1].get("job", "pairs")
     scorers: dict[str, Callable[[argparse.Namespace, Output], Report | TextReport | LabelReport | Trials]]
@@ -116,11 +116,11 @@ def run(options: argparse.Namespace) -> int:
 
 def score_text(options: argparse.Namespace, _: Output) -> "TextReport":
     """How surprised a language model is."""
-    from regard.api import load_as
-    from regard.decode.author import Author
-    from regard.folder import load_config
-    from regard.perplexity import perplexity
-    from regard.text.documents import open_documents
+    from regard.decode.generator import Author
+    from regard.evaluation.perplexity import perplexity
+    from regard.folder.layout import load_config
+    from regard.inference.torch_models import load_as
+    from regard.text.plain_text import open_documents
 
     text = load_config(options.folder)[0].text
     documents = open_documents(options.data, unit=text.document, columns=options.columns)
@@ -130,11 +130,11 @@ def score_text(options: argparse.Namespace, _: Output) -> "TextReport":
 
 def score_labels(options: argparse.Namespace, out: Output) -> "LabelReport":
     """How many labels are right."""
-    from regard.api import load_as
-    from regard.label_metrics import LabelReport
-    from regard.reading.classify import Labeller
+    from regard.encode.torch_classify import Labeller
+    from regard.evaluation.label_metrics import LabelReport
+    from regard.inference.torch_models import load_as
+    from regard.text.batching.labelled import all_labelled_texts
     from regard.text.corpus import open_corpus
-    from regard.text.labelled import all_labelled_texts
 
     corpus = open_corpus(options.data, columns=options.columns)
     rows = list(all_labelled_texts(corpus))
@@ -161,8 +161,8 @@ def score_searches(options: argparse.Namespace, _: Output) -> "Trials":
     settings = decode_settings(options)
     from dataclasses import replace
 
-    from regard.folder import load_config, save_config
-    from regard.searches import try_searches
+    from regard.evaluation.search_grid import try_searches
+    from regard.folder.layout import load_config, save_config
     from regard.text.corpus import open_corpus
 
     pairs = [pair for _, pair in open_corpus(options.data, columns=options.columns).all_pairs()]
@@ -184,10 +184,10 @@ def score_searches(options: argparse.Namespace, _: Output) -> "Trials":
 def score_pairs(options: argparse.Namespace, out: Output) -> "Report":
     """Translate and compare."""
     settings = decode_settings(options)
-    from regard.api import load_as
     from regard.decode.translator import Translator
-    from regard.evaluate import evaluate
-    from regard.loading import load
+    from regard.evaluation.translation import evaluate
+    from regard.inference.load import load
+    from regard.inference.torch_models import load_as
     from regard.text.corpus import open_corpus
 
     corpus = open_corpus(options.data, columns=options.columns)

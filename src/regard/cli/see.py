@@ -7,14 +7,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from regard.cli.options import Subparsers, add_command
 from regard.cli.output import check_target, open_output
-from regard.cli.settings import Subparsers, add_command
 from regard.cli.values import MOST_THREADS, whole
 from regard.cli.values import path as path_of
 from regard.errors import ConfigError
 
 if TYPE_CHECKING:
-    from regard.see.trace import Trace
+    from regard.interpret.trace import Trace
 
 MOST_SHOWN = 64
 """Hypotheses of a search that anyone could still look at."""
@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
         check_target(options.to)  # before anything that takes long
     if not options.texts:
         return training(options)
-    from regard.api import load
+    from regard.inference.torch_models import load
 
     model = load(options.folder, threads=options.threads)
     if options.terminal:
@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
     if options.to is not None and options.to.suffix.lower() not in (".html"):
         return picture(options, model)
     models = [model] if options.other is None else [model, another(options)]
-    from regard.show import look
+    from regard.interpret.exhibit import look
 
     found = look(
         models,
@@ -110,14 +110,14 @@ def head(text: str) -> int | str:
 
 def training(options: argparse.Namespace) -> int:
     """The page of a run, finished or not."""
-    from regard.see.history import history_of
+    from regard.interpret.training_history import history_of
 
     return deliver(history_of(options.folder).html(), options.to or options.folder / "training.html", options)
 
 
 def another(options: argparse.Namespace) -> Any:
     """The model of another folder, or of an earlier step."""
-    from regard.api import load, load_step
+    from regard.inference.torch_models import load, load_step
 
     if options.other.isdecimal():
         return load_step(options.folder, int(options.other))
@@ -126,8 +126,8 @@ def another(options: argparse.Namespace) -> Any:
 
 def terminal(options: argparse.Namespace, model: Any) -> int:
     """A heat map for each text, or the largest weights in words."""
-    from regard.see.combine import show
-    from regard.see.terminal import best_colours, compact, heat_map, is_dark
+    from regard.interpret.terminal import best_colours, compact, heat_map, is_dark
+    from regard.interpret.views import show
 
     width, encoding = shutil.get_terminal_size((100, 24)).columns, sys.stdout.encoding or "ascii"
     colours, dark = best_colours(sys.stdout, os.environ), is_dark(os.environ)

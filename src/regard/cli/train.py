@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from regard.cli.settings import (
+from regard.cli.options import (
     ShowSettings,
     Subparsers,
     add_command,
@@ -22,11 +22,11 @@ from regard.cli.settings import (
 from regard.cli.values import MOST_PROCESSES, path, whole
 from regard.config import Config
 from regard.errors import ConfigError
-from regard.training.beside import is_one_of_several
+from regard.training.torchrun import is_one_of_several
 
 if TYPE_CHECKING:
-    from regard.run import Outcome
     from regard.training.distributed import World
+    from regard.training.run import Outcome
 
 MOST_RESTARTS = 10_000
 EXAMPLES = """  regard train train.en train.fr --valid valid.en valid.fr --to runs/mine
@@ -126,7 +126,7 @@ def alone_or_together(options: argparse.Namespace, work: Callable[["World", list
 
 def _train(options: argparse.Namespace, config: Config, world: "World", stopped: list[int]) -> int:
     from regard.cli.display import open_display
-    from regard.run import train
+    from regard.training.run import train
 
     with open_display(config.train) if world.leads else nullcontext() as display:
         outcome = train(

@@ -6,8 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from regard.cli.lines import Lines
-from regard.cli.output import add_output_option, open_output
-from regard.cli.settings import (
+from regard.cli.options import (
     Subparsers,
     add_better_options,
     add_command,
@@ -17,8 +16,9 @@ from regard.cli.settings import (
     decode_settings,
     translator_of,
 )
+from regard.cli.output import add_output_option, open_output
 from regard.cli.values import path, whole
-from regard.folder import load_config
+from regard.folder.layout import load_config
 
 if TYPE_CHECKING:
     from regard.decode.translation import Translation

@@ -5,7 +5,7 @@ import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
-from regard.cli.settings import Subparsers, add_command, add_training_options, training_tables
+from regard.cli.options import Subparsers, add_command, add_training_options, training_tables
 from regard.cli.train import stop_signals
 from regard.cli.values import number, path, whole
 from regard.errors import ConfigError
@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
     if options.max_minutes is not None:
         raise ConfigError("--max-minutes is of one training. Give the budget of the whole search by --minutes.")
     from regard.config import merge, read
-    from regard.tune import DEFAULTS, RECIPE, RUNS, Search, tune
+    from regard.experiments.tune import DEFAULTS, RECIPE, RUNS, Search, tune
 
     steps, options.steps = options.steps or 0, None
     given = training_tables(options)

@@ -3,8 +3,8 @@
 import argparse
 import json
 
+from regard.cli.options import Subparsers, add_command, add_decode_options, decode_settings
 from regard.cli.output import add_output_option, open_output
-from regard.cli.settings import Subparsers, add_command, add_decode_options, decode_settings
 from regard.cli.values import path, whole
 
 EXAMPLES = """  regard write runs/shakespeare "To be, or"
@@ -37,8 +37,8 @@ def run(options: argparse.Namespace) -> int:
     settings = decode_settings(options)
     # A beam asks for the likeliest text; without one, words are drawn.
     settings.setdefault("sample", "beam" not in settings)
-    from regard.api import load_as
-    from regard.decode.author import Author
+    from regard.decode.generator import Author
+    from regard.inference.torch_models import load_as
 
     with open_output(options.output) as out:
         author = load_as(Author, options.folder, device=options.device, threads=options.threads)

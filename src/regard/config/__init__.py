@@ -23,7 +23,7 @@ from regard.config.models import (
     TransformerConfig,
     UniversalConfig,
 )
-from regard.config.reading import (
+from regard.config.parsing import (
     Config,
     as_table,
     describe,
@@ -34,8 +34,8 @@ from regard.config.reading import (
     read,
     read_recipe,
 )
+from regard.config.pretrained import KEPT, read_from, read_with_words
 from regard.config.sections import LONGEST_SHORTLIST, DecodeConfig, TextConfig, TrainConfig
-from regard.config.starting import KEPT, read_from, read_with_words
 
 __all__ = [
     "KEPT",

@@ -12,7 +12,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from regard.models.interface import Output, Source, State, Writer
+from regard.models.base import Output, Source, State, Writer
 
 
 def log_of_mean(logits: Sequence[Tensor]) -> Tensor:

@@ -13,10 +13,10 @@ from regard.config import DecodeConfig, read
 from regard.decode.hypothesis import Hypothesis
 from regard.errors import ConfigError, DataError
 from regard.text.arguments import each_text, text_of, texts_of, whole_number
-from regard.text.tokenizer import END, Tokenizer
+from regard.text.tokenizers.tokenizer import END, Tokenizer
 
 if TYPE_CHECKING:
-    from regard.decode.shortlist import Shortlist
+    from regard.decode.lexical_shortlist import Shortlist
 
 Progress = Callable[[int, int], None]
 """Told how many texts are done, of how many."""
@@ -65,7 +65,7 @@ class TextTranslator(ABC):
     @cached_property
     def _shortlist(self) -> "Shortlist":
         # Few need it, and numpy would cost every start.
-        from regard.decode.shortlist import open_shortlist
+        from regard.decode.lexical_shortlist import open_shortlist
 
         if self._folder is None:
             raise ConfigError(
@@ -170,7 +170,7 @@ class TextTranslator(ABC):
         self, texts: list[str], prefixes: list[str], config: DecodeConfig, progress: Progress | None
     ) -> list[list[Translation]]:
         """The candidates are the samples, and what beam search finds; the samples alone are what they are compared with."""
-        from regard.decode.consensus import by_consensus  # with numpy, which would cost every start
+        from regard.decode.mbr import by_consensus  # with numpy, which would cost every start
 
         searching = dataclasses.replace(config, mbr=0, n_best=config.beam)
         drawing = dataclasses.replace(config, mbr=0, sample=True, n_best=config.mbr)

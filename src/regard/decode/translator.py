@@ -9,21 +9,22 @@ import torch
 from torch import Tensor
 
 from regard.config import DecodeConfig
-from regard.decode.beam import beam_search
-from regard.decode.columns import Columns
+from regard.decode.active_vocabulary import Columns
+from regard.decode.beam_search import beam_search
 from regard.decode.hypothesis import Hypothesis
-from regard.decode.parallel import side_by_side
-from regard.decode.probability import Judged, judge
-from regard.decode.sample import greedy, sample
+from regard.decode.sampling import greedy, sample
+from regard.decode.scoring import Judged, judge
+from regard.decode.search_record import Step
+from regard.decode.thread_pool import side_by_side
 from regard.decode.translation import Asked, TextTranslator, Written, shortened
 from regard.errors import DataError
-from regard.models.interface import Source, Writer
-from regard.see.beam import Step, Tree, grow
-from regard.see.knockout import Knockouts, knockouts, of_writer
-from regard.see.trace import Facts, Trace
-from regard.see.tracing import Watched, trace_pair
+from regard.interpret.ablation import Knockouts, knockouts, of_writer
+from regard.interpret.recording import Watched, trace_pair
+from regard.interpret.search_tree import Tree, grow
+from regard.interpret.trace import Facts, Trace
+from regard.models.base import Source, Writer
 from regard.text.arguments import pairs_of, text_of, word_of
-from regard.text.tokenizer import BEGIN, END, PAD, Tokenizer
+from regard.text.tokenizers.tokenizer import BEGIN, END, PAD, Tokenizer
 
 _DEFAULTS = DecodeConfig()
 Search = Callable[[Writer, Source, DecodeConfig, Sequence[Sequence[int]], Columns | None], list[list[Hypothesis]]]

@@ -11,13 +11,14 @@ from typing import Any, NamedTuple
 
 import torch
 
-from regard import files, folder, storage
 from regard.config import BertConfig, ClassifierConfig, Config, TextConfig
 from regard.errors import ConfigError, FolderError
+from regard.folder import layout
+from regard.folder.weights import save_weights, shapes_of, weights_of
 from regard.interop.published import Published, open_published
 from regard.models import build
-from regard.text.wordpiece import CONTINUES, WordPiece
-from regard.weights import save_weights, shapes_of, weights_of
+from regard.system import files, storage
+from regard.text.tokenizers.wordpiece import CONTINUES, WordPiece
 
 Table = dict[str, Any]
 
@@ -62,7 +63,7 @@ class Imported(NamedTuple):
 
 def import_bert(source: Path, to: Path) -> Imported:
     """Write the BERT in the folder `source` to the new folder `to`."""
-    folder.refuse_used(to)
+    layout.refuse_used(to)
     table = _checked(_json(source / "config.json"), source)
     with open_published(source) as published:
         words = (table["vocab_size"], table["hidden_size"])
@@ -87,7 +88,7 @@ def import_bert(source: Path, to: Path) -> Imported:
     tokenizer = vocabulary.tokenizer()
     storage.write_file(to / tokenizer.file_name, tokenizer.as_bytes())
     save_weights(to, own)
-    folder.save_config(to, config, about)
+    layout.save_config(to, config, about)
     return Imported(config, heads, labels, parameters)
 
 

@@ -9,8 +9,8 @@ import safetensors
 import torch
 from torch import Tensor
 
-from regard import files
 from regard.errors import FolderError
+from regard.system import files
 
 FILE = "model.safetensors"
 CONVERT = "python -c \"from transformers import AutoModelForPreTraining as M; M.from_pretrained('{0}').save_pretrained('{0}')\""

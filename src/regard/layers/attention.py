@@ -10,9 +10,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.layers import masks, watch
+from regard.layers import masks, recorder
+from regard.layers.cpu_attention import attend_short
 from regard.layers.positions import Relative
-from regard.layers.short import attend_short
 
 # Words up to which holding all scores costs less than the kernel's bookkeeping.
 SHORT = 256
@@ -126,12 +126,14 @@ class MultiHead(nn.Module):
             if causal:
                 may_look = masks.causal(query_BHQD.shape[2], query_BHQD.device)
             context, seen = attend(query_BHQD, key_BHKD, value_BHKD, may_look, bias)
-            if watch.watched():
+            if recorder.watched():
                 scale = 1 / math.sqrt(query_BHQD.shape[-1])
-                watch.tell(watch.Look(self, query_BHQD, key_BHKD, value_BHKD, seen, context, scale, may_look, bias))
+                recorder.tell(
+                    recorder.Look(self, query_BHQD, key_BHKD, value_BHKD, seen, context, scale, may_look, bias)
+                )
         else:
             context = attend_fused(query_BHQD, key_BHKD, value_BHKD, may_look, bias, causal=causal)
-        return self.join(watch.heard(self, context).transpose(1, 2).flatten(2)), seen
+        return self.join(recorder.heard(self, context).transpose(1, 2).flatten(2)), seen
 
     def _by_heads(self, x_BTW: Tensor, parts: int) -> tuple[Tensor, ...]:
         batch, length, _ = x_BTW.shape

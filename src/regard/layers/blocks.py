@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.layers import watch
-from regard.layers.fast import Dropout
+from regard.layers import recorder
+from regard.layers.dropout import Dropout
 from regard.layers.positions import Learned, Sinusoidal, vectors
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -36,7 +36,7 @@ class Embedding(nn.Module):
         word_BTW: Tensor = self.table(ids_BT) * self.scale
         place_BTW = vectors(self.positions, first, ids_BT.shape[1]) if self.positions is not None else None
         x_BTW = word_BTW if place_BTW is None else word_BTW + place_BTW
-        watch.tell(watch.Embedded(word_BTW, place_BTW, x_BTW))
+        recorder.tell(recorder.Embedded(word_BTW, place_BTW, x_BTW))
         dropped: Tensor = self.dropout(x_BTW)
         return dropped
 
@@ -73,7 +73,7 @@ class Residual(nn.Module):
         """Join the sub-layer's answer y with what came in."""
         joined = self.dropout.add(x, y)
         joined = joined if self.norm_first else self.norm(joined)
-        watch.tell(watch.Joined(self, x, y, joined))
+        recorder.tell(recorder.Joined(self, x, y, joined))
         return joined
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
-from regard.layers.fast import Dropout
+from regard.layers.dropout import Dropout
 
 Layer = tuple[Tensor, ...]
 """What one layer remembers, each part (B, W): its output (RNN, GRU), or its output and its cell (LSTM)."""

@@ -18,13 +18,13 @@ from regard.config import (
     TransformerConfig,
     UniversalConfig,
 )
+from regard.models.base import Model
 from regard.models.bert import Bert, Classifier
 from regard.models.conv import Conv
-from regard.models.interface import Model
 from regard.models.lm import Lm
 from regard.models.memory import MemoryCompressed
-from regard.models.recurrent import RecurrentLm
-from regard.models.rnn import Bahdanau, Luong, Seq2Seq
+from regard.models.rnn import RecurrentLm
+from regard.models.seq2seq import Bahdanau, Luong, Seq2Seq
 from regard.models.transformer import Transformer
 from regard.models.universal import Universal
 

@@ -16,12 +16,12 @@ import torch
 from torch import Tensor, nn
 
 from regard.config import BertConfig, ClassifierConfig
-from regard.layers import masks, watch
+from regard.layers import masks, recorder
 from regard.layers.blocks import ACTIVATIONS
-from regard.layers.fast import Dropout
+from regard.layers.dropout import Dropout
 from regard.layers.positions import Learned
 from regard.layers.transformer import BlockShape, EncoderBlock
-from regard.models.interface import Output, Reader
+from regard.models.base import Output, Reader
 
 SPREAD, WIDTH = 0.02, 768
 """Standard deviation of new weights in the published model, and its width."""
@@ -129,7 +129,7 @@ class Embedding(nn.Module):
         segment = self.segments.weight[0] if segments_BT is None else self.segments(segments_BT)
         word_BTW, place = self.words(ids_BT), self.positions(0, ids_BT.shape[1])
         x_BTW = self.norm(word_BTW + place + segment)
-        watch.tell(watch.Embedded(word_BTW, place + segment, x_BTW))
+        recorder.tell(recorder.Embedded(word_BTW, place + segment, x_BTW))
         return cast(Tensor, self.dropout(x_BTW))
 
 

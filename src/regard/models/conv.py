@@ -21,11 +21,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.config import ConvConfig
-from regard.layers import masks, watch
+from regard.layers import masks, recorder
 from regard.layers.attention import attend
-from regard.layers.fast import Dropout
+from regard.layers.dropout import Dropout
 from regard.layers.positions import Learned
-from regard.models.interface import Output, Source, State, Writer
+from regard.models.base import Output, Source, State, Writer
 
 # The sum of two numbers of equal variance has twice that variance; times this, it has the same (section 3.4).
 HALVE = math.sqrt(0.5)
@@ -184,8 +184,8 @@ class DecoderLayer(nn.Module):
         may_look = memory.real_BS[:, None, None, :] if memory.real_BS is not None else None
         asked = query_BTW[:, None], memory.key_BSW[:, None], memory.value_BSW[:, None]
         context_BHTW, weights_BHTS = attend(*asked, may_look, scale=1.0)
-        watch.tell(watch.Look(self, *asked, weights_BHTS, context_BHTW, may_look=may_look))
-        return watch.heard(self, context_BHTW)[:, 0], weights_BHTS
+        recorder.tell(recorder.Look(self, *asked, weights_BHTS, context_BHTW, may_look=may_look))
+        return recorder.heard(self, context_BHTW)[:, 0], weights_BHTS
 
 
 class GatedConvolution(nn.Module):
@@ -231,7 +231,7 @@ class Embedding(nn.Module):
         word_BTW: Tensor = self.table(ids_BT)
         place_TW = self.positions(first, first + ids_BT.shape[1]) if self.positions is not None else None
         embedded_BTW = word_BTW if place_TW is None else word_BTW + place_TW
-        watch.tell(watch.Embedded(word_BTW, place_TW, embedded_BTW))
+        recorder.tell(recorder.Embedded(word_BTW, place_TW, embedded_BTW))
         return cast(Tensor, self.dropout(embedded_BTW))
 
 

@@ -22,10 +22,11 @@ from torch import Tensor, nn
 
 from regard.config import LmConfig
 from regard.layers.blocks import Embedding, xavier
-from regard.layers.joined import join, targets_of
+from regard.layers.kv_cache import Past
 from regard.layers.positions import absolute
-from regard.layers.transformer import BlockShape, EncoderBlock, Past
-from regard.models.interface import LanguageModel, Output, Source, State
+from regard.layers.prompt import join, targets_of
+from regard.layers.transformer import BlockShape, EncoderBlock
+from regard.models.base import LanguageModel, Output, Source, State
 
 PADDING = 0  # The id that fills up a row.
 

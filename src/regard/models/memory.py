@@ -23,10 +23,11 @@ from torch import Tensor, nn
 from regard.config import MemoryConfig
 from regard.layers.attention import MultiHead
 from regard.layers.blocks import Embedding, FeedForward, xavier
-from regard.layers.joined import join, targets_of
+from regard.layers.kv_cache import Past
 from regard.layers.positions import Sinusoidal
-from regard.layers.transformer import BlockShape, Past
-from regard.models.interface import LanguageModel, Output, Source, State
+from regard.layers.prompt import join, targets_of
+from regard.layers.transformer import BlockShape
+from regard.models.base import LanguageModel, Output, Source, State
 
 Pasts = tuple[Past, ...]
 """What one layer keeps of the words it has read; rows of different lengths are at different columns of it."""

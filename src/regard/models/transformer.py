@@ -15,9 +15,10 @@ from torch import Tensor, nn
 from regard.config import TransformerConfig
 from regard.layers import masks
 from regard.layers.blocks import Embedding, xavier
+from regard.layers.kv_cache import Memory, Past, sources_of
 from regard.layers.positions import absolute
-from regard.layers.transformer import BlockShape, DecoderBlock, EncoderBlock, Memory, Past, sources_of
-from regard.models.interface import Output, Source, State, Writer
+from regard.layers.transformer import BlockShape, DecoderBlock, EncoderBlock
+from regard.models.base import Output, Source, State, Writer
 
 
 class Transformer(Writer):

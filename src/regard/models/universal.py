@@ -28,9 +28,10 @@ from torch import Tensor, nn
 from regard.config import UniversalConfig
 from regard.layers import masks
 from regard.layers.blocks import Embedding, xavier
+from regard.layers.kv_cache import Memory, Past, sources_of
 from regard.layers.positions import Sinusoidal, vectors
-from regard.layers.transformer import BlockShape, DecoderBlock, EncoderBlock, Memory, Past, sources_of
-from regard.models.interface import Output, Source, State, Writer
+from regard.layers.transformer import BlockShape, DecoderBlock, EncoderBlock
+from regard.models.base import Output, Source, State, Writer
 
 PADDING = 0  # The id that fills up a target: it takes no repetition and costs none.
 

@@ -7,7 +7,7 @@ from regard.pages.page import assemble
 
 
 def see_page(data: dict[str, Any], figure: str = "") -> str:
-    """The page that shows `data`, which is as `regard.see.data` makes it.
+    """The page that shows `data`, which is as `regard.interpret.page_data` makes it.
 
     `figure` is an SVG of ours, shown to those who run no scripts.
     """

@@ -6,7 +6,8 @@ from regard.pages.page import assemble
 
 
 def training_page(history: dict[str, Any]) -> str:
-    """Curves, samples, and one text's attention as it came about; `history` is as `regard.see.history` makes it."""
+    """Curves, samples, and one text's attention as it came about; `history` is as `regard.interpret.training_history`
+    makes it."""
     return assemble(
         title=f"Training of {history['title']}",
         body="see/training.html",

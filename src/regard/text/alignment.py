@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from regard.text.tokenizer import PAD
+from regard.text.tokenizers.tokenizer import PAD
 
 Ids = npt.NDArray[Any]
 

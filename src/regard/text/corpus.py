@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from regard.errors import DataError, StorageError
-from regard.text import grammar, tasks
+from regard.text.builtin import grammar, tasks
 from regard.text.formats import (
     LONGEST_LINE,
     Fault,

@@ -18,9 +18,9 @@ import torch
 from torch import Tensor, nn
 
 from regard.errors import ConfigError, RegardError, TrainingError
-from regard.text.share import Share
-from regard.training.beside import is_one_of_several
-from regard.training.loss import Carried, Loss, Objective
+from regard.text.batching.rank_split import Share
+from regard.training.losses.cross_entropy import Carried, Loss, Objective
+from regard.training.torchrun import is_one_of_several
 
 if TYPE_CHECKING:
     from torch.distributed.distributed_c10d import Store

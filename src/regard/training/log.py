@@ -13,8 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from regard import files, storage
 from regard.errors import FolderError
+from regard.system import files, storage
 
 _LARGEST, _MOST_LINES, _MOST_VALUES = 256 << 20, 250_000, 4_000_000
 """Bytes, lines and values of a log that is read."""

@@ -1,4 +1,4 @@
-// One word's attention computed anew from queries, keys and values, as regard/see/steps.py does; and as a script in NumPy.
+// One word's attention computed anew from queries, keys and values, as regard/interpret/steps.py does; and as a script in NumPy.
 import { unpack } from "./data.js";
 
 // An entry of the data, or nothing, with its tensors unpacked.

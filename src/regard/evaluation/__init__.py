@@ -1,0 +1,1 @@
+"""Models measured on test sets."""

@@ -1,0 +1,1 @@
+"""The model folder: its layout, checkpoints, weights and model card."""

@@ -1,0 +1,1 @@
+"""A model folder opened for use, with either engine."""

@@ -1,0 +1,1 @@
+"""The machine: devices, threads, memory, files that are there whole or not at all. No machine learning."""

@@ -1,0 +1,1 @@
+"""Token ids -> batches: length bucketing, padding, masking, prefetching."""

@@ -1,0 +1,1 @@
+"""Tokenized text on disk, memory-mapped, and how it gets there."""

@@ -51,7 +51,7 @@ def add_parser(commands: Subparsers) -> None:
     )
     for option, key, what in (
         ("--seed", "train.seed", "same seed, same models"),
-        ("--threads", "train.threads", "processor threads"),
+        ("--threads", "train.threads", "CPU threads"),
         ("--device", "train.device", "auto, cpu, cuda, cuda:N or mps"),
         ("--columns", "text.columns", "columns or keys of source and target"),
     ):

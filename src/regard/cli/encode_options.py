@@ -24,7 +24,7 @@ def add_reading_options(parser: argparse.ArgumentParser, text: str) -> None:
     parser.add_argument("--input", metavar="FILE", help="the lines of a file (also .gz; - is standard input)")
     machine = parser.add_argument_group("machine")
     machine.add_argument("--device", default="auto", metavar="NAME", help="auto, cpu, cuda, cuda:N or mps")
-    machine.add_argument("--threads", type=whole(0, MOST_THREADS), default=0, metavar="N", help="processor threads")
+    machine.add_argument("--threads", type=whole(0, MOST_THREADS), default=0, metavar="N", help="CPU threads")
     machine.add_argument(
         "--precision", default="auto", metavar="NAME", help="auto = float32; int8 is faster, with ctranslate2 alone"
     )

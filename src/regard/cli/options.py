@@ -53,7 +53,7 @@ def add_training_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--steps", type=whole(), metavar="N", help="updates at most (train.steps)")
     group.add_argument("--max-minutes", type=number(0), metavar="M", help="minutes at most (train.max_minutes)")
     group.add_argument("--seed", type=whole(), metavar="N", help="same seed, same model (train.seed)")
-    group.add_argument("--threads", type=whole(), metavar="N", help="processor threads (train.threads)")
+    group.add_argument("--threads", type=whole(), metavar="N", help="CPU threads (train.threads)")
     group.add_argument("--device", metavar="NAME", help="auto, cpu, cuda, cuda:N or mps (train.device)")
     group.add_argument("--columns", metavar="A,B", help="columns or keys of source and target (text.columns)")
 
@@ -129,7 +129,7 @@ def add_decode_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--precision", metavar="NAME", help="auto, float32, bfloat16 or int8: numbers computed with")
     machine = parser.add_argument_group("machine")
     machine.add_argument("--device", default="auto", metavar="NAME", help="auto, cpu, cuda, cuda:N or mps")
-    machine.add_argument("--threads", type=whole(0, MOST_THREADS), default=0, metavar="N", help="processor threads")
+    machine.add_argument("--threads", type=whole(0, MOST_THREADS), default=0, metavar="N", help="CPU threads")
 
 
 def add_better_options(parser: argparse.ArgumentParser) -> None:

@@ -65,7 +65,7 @@ def add_parser(commands: Subparsers) -> None:
     chosen.add_argument(
         "--pieces", action="store_true", help="pieces of words as the model reads them, not whole words"
     )
-    parser.add_argument("--threads", type=whole(0, MOST_THREADS), default=0, metavar="N", help="processor threads")
+    parser.add_argument("--threads", type=whole(0, MOST_THREADS), default=0, metavar="N", help="CPU threads")
     parser.set_defaults(run=run)
 
 

@@ -111,7 +111,7 @@ class TrainConfig:
         "auto", "auto = bfloat16 where the hardware is fast at it"
     )
     device: str = setting("auto", "auto, cpu, cuda, cuda:N or mps")
-    threads: int = setting(0, "processor threads; 0 = as many as there are cores", most=1024)
+    threads: int = setting(0, "CPU threads; 0 = as many as there are cores", most=1024)
 
     def __post_init__(self) -> None:
         at_most(self, "train")

@@ -43,7 +43,7 @@ def pick_precision(name: str, device: torch.device) -> torch.dtype:
 
 
 def set_threads(threads: int) -> int:
-    """Use so many processor threads (0 = as many as torch finds cores); the number in use."""
+    """Use so many CPU threads (0 = as many as torch finds cores); the number in use."""
     if threads:
         torch.set_num_threads(threads)
     return torch.get_num_threads()
